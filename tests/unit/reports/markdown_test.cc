@@ -132,10 +132,12 @@ TEST(MarkdownTest, OfManyResultsTheWorstComesFirst) {
   row.expected = "local_nic";
   row.counts = {2, 1};
   row.right = {true, false};
+  matrix.unproved = 1;
   const std::string text = markdownSummary(matrix, {testing::sampleResult(), fails});
   EXPECT_THAT(text, StartsWith("### 1 of 2 results pass\n"));
   EXPECT_LT(text.find("other"), text.find("quickstart"));
   EXPECT_THAT(text, HasSubstr("| `port_down` | own | local\\_nic | 2 | **1** | 66.7 |"));
+  EXPECT_THAT(text, HasSubstr(" 1 left no evidence and do not count."));
   expectWholeTables(text);
 }
 
@@ -163,6 +165,21 @@ TEST(MarkdownTest, OfTwoResultsChangesStandAboveTheRest) {
   EXPECT_LT(text.find("<details>"), text.find("not distinguishable |"));
   EXPECT_THAT(text, HasSubstr("`environment.kernel`"));
   expectWholeTables(text);
+}
+
+TEST(MarkdownTest, OfManyChangesTheFirstSixtyAreShown) {
+  Comparison comparison;
+  comparison.scenarios = {{"quickstart", {"pass"}, {"pass"}, {}}};
+  constexpr int kShown = 60;
+  for (int i = 0; i < kShown + 1; ++i) {
+    Comparison::Row& row = comparison.rows.emplace_back();
+    row.scenario = "quickstart";
+    row.metric = "metric" + std::to_string(i);
+    row.change = Change::kWorse;
+  }
+  const std::string text = markdownSummary(comparison);
+  EXPECT_THAT(text, HasSubstr("metric59"));
+  EXPECT_THAT(text, Not(HasSubstr("metric60")));
 }
 
 }  // namespace

@@ -36,6 +36,14 @@ TEST(PaceTest, TheRateFallsWithTheFaultAndNotBefore) {
   EXPECT_LT(pieces[2].count / pieces[2].ms, pieces[0].count / pieces[0].ms);
 }
 
+TEST(PaceTest, AnIterationThatWasLateWhenTheFaultStruckIsInOnePiece) {
+  const auto pieces = paceOf(runOf({{0, 0, 100}, {1, 100, 300}, {2, 400, 100}}, 250));
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[1].start_ms, 100);
+  EXPECT_EQ(pieces[1].ms, 300);
+  EXPECT_EQ(pieces[1].count, 1);
+}
+
 TEST(PaceTest, AnInterruptedIterationStandsStillUntilItIsBegunAgain) {
   reports::Run run = runOf({{0, 0, 100}, {0, 2000, 100}, {1, 100, 2100}}, 150);
   run.iterations.back().attempts = 2;

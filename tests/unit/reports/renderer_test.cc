@@ -412,6 +412,25 @@ TEST(TraceTest, RequestsThatOverlapAreOnLanesOfTheirOwn) {
   EXPECT_EQ(lanes, expected);
 }
 
+TEST(TraceTest, ARateIsWrittenWhereItChangesAndEndsWithTheLastBin) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs.resize(1);
+  reports::Run& run = result.runs[0];
+  run.rail_series = {{.node = 0, .rail = 1, .bin_ms = 10, .tx_bytes = {1000, 1000, 2000}},
+                     {.node = 0, .rail = 2, .bin_ms = 0, .tx_bytes = {1000}}};  // not measured
+  const Json trace = Json::parse(makeTraceRenderer()->text(result));
+  std::vector<std::pair<double, double>> rates;  // ms after the first, Mbit/s
+  double first = -1;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] != "C") continue;
+    EXPECT_EQ(event["name"], "rail 1 sent");
+    const double at = event["ts"].get<double>() / 1000;
+    if (first < 0) first = at;
+    rates.emplace_back(at - first, event["args"]["Mbit/s"].get<double>());
+  }
+  EXPECT_EQ(rates, (std::vector<std::pair<double, double>>{{0, 0.8}, {20, 1.6}, {30, 0}}));
+}
+
 TEST(TraceTest, ItsRulesAreSeenToBeBroken) {
   const Json good = Json::parse(makeTraceRenderer()->text(testing::sampleResult()));
   const auto broken = [&](const char* phase, const char* key, const Json& value) {

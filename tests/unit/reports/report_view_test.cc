@@ -92,6 +92,35 @@ TEST(ReportViewTest, LongListsOfProgramsAreCutAndThePageSaysSo) {
   EXPECT_THAT(notesOf(whole), Not(HasSubstr("Not shown")));
 }
 
+TEST(ReportViewTest, ServedRequestsAreCountedWhereTheirLastTokenCame) {
+  ScenarioResult result = testing::sampleResult();
+  const auto request = [](double arrival, std::optional<double> took) {
+    return ServedRequest{.arrival_ms = arrival, .e2e_ms = took};
+  };
+  result.runs[0].requests = {request(0.2, 0.3), request(3, std::nullopt)};
+  result.runs[1].requests = {request(0, 10), request(50, 30), request(60, 20.5)};
+  const Json view = reportView(result, {});
+  int answered = 0;
+  for (const Json& count : view["runs"][0]["iterations"]["count"]) answered += count.get<int>();
+  EXPECT_EQ(answered, 1);
+  const Json& columns = view["runs"][1]["iterations"];
+  ASSERT_EQ(columns["count"].size(), 41u) << "80.5 ms in bins of 2 ms, the narrowest of at most 80";
+  EXPECT_EQ(columns["count"][5], 1);
+  EXPECT_EQ(columns["count"][40], 2);
+  EXPECT_EQ(columns["start_ms"][40], 80);
+  EXPECT_EQ(columns["ms"][40], 2);
+}
+
+TEST(ReportViewTest, OfAThinnedSeriesNoByteIsLost) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs[0].rail_series = {{.node = 1, .rail = 2, .bin_ms = 10, .tx_bytes = {1, 2, 3, 4, 5}}};
+  const Json view = reportView(result, {.points = 3});
+  ASSERT_EQ(view["runs"][0]["rail_series"].size(), 1u);
+  const Json& series = view["runs"][0]["rail_series"][0];
+  EXPECT_EQ(series["tx_bytes"], Json::array({3, 7, 5}));
+  EXPECT_EQ(series["bin_ms"], 20);
+}
+
 TEST(ReportViewTest, RestartsAndNewCommunicatorsAreCutToo) {
   ScenarioResult result = testing::sampleResult();
   reports::Run& run = result.runs[1];

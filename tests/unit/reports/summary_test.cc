@@ -223,6 +223,15 @@ TEST(TerminalSummaryTest, SaysWhatBecameOfRequests) {
   EXPECT_THAT(text, Not(HasSubstr("checkpoint")));
 }
 
+TEST(TerminalSummaryTest, OfTailsItSaysWhatTheyCostWhereBothAreKnown) {
+  ScenarioResult result = testing::sampleResult();
+  RateRow& rate = result.summary[2].rates.emplace_back();
+  rate.ttft_p95_overhead_pct = Overhead{.median = 4};
+  EXPECT_THAT(terminalSummary(result, {}), Not(HasSubstr("p95: TTFT")));
+  rate.tpot_p95_overhead_pct = Overhead{.median = 5};
+  EXPECT_THAT(terminalSummary(result, {}), HasSubstr("p95: TTFT"));
+}
+
 TEST(TerminalSummaryTest, SaysWhyAPercentileIsMissing) {
   EXPECT_EQ(missingPercentiles({}), "") << "nobody was served";
   EXPECT_EQ(missingPercentiles({.p50 = 1, .p95 = {}, .p99 = {}, .max = 2, .n = 59}),

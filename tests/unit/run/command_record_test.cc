@@ -92,6 +92,7 @@ TEST_F(CommandRecordTest, ASignalHasAnExitCodeAsShellsSay) {
   EXPECT_EQ(run.status, RunStatus::kFailed);
   EXPECT_EQ(run.message, "first");
   EXPECT_FALSE(run.throughput);
+  EXPECT_FALSE(run.unfinished) << "it had begun no iteration";
   EXPECT_EQ(run.processes[0].exit_code, 3);
   EXPECT_EQ(run.processes[1].exit_code, 137);
   EXPECT_EQ(run.processes[1].signal, 9);
@@ -114,6 +115,27 @@ TEST_F(CommandRecordTest, TheJobIsWhereItsFurthestProcessIs) {
   EXPECT_EQ(run.iterations[1].start_ms, 20);
   EXPECT_EQ(run.iterations[1].ms, 10);
   EXPECT_EQ(run.iterations[2].ms, 30) << "until the last process ended";
+}
+
+TEST_F(CommandRecordTest, ACommunicatorThatWasMadeAnewIsOneOfFewerRanksOrOfAsMany) {
+  mark(0, 3, 10);
+  record_.rebuilt({.noticed = after(100), .resumed = after(150), .ranks = 1, .missing = {1}},
+                  after(90));
+  record_.rebuilt({.noticed = after(200), .resumed = after(260), .ranks = 2, .missing = {}},
+                  std::nullopt);
+  const reports::Run run = record_.finish({});
+  ASSERT_EQ(run.shrinks.size(), 1u);
+  EXPECT_EQ(run.shrinks[0].fault_ms, 90);
+  EXPECT_EQ(run.shrinks[0].noticed_ms, 100);
+  EXPECT_EQ(run.shrinks[0].resumed_ms, 150);
+  EXPECT_EQ(run.shrinks[0].ranks, 1);
+  EXPECT_EQ(run.shrinks[0].missing, std::vector<int>{1});
+  EXPECT_EQ(run.shrinks[0].iteration, 3);
+  ASSERT_EQ(run.rebuilds.size(), 1u);
+  EXPECT_EQ(run.rebuilds[0].fault_ms, std::nullopt);
+  EXPECT_EQ(run.rebuilds[0].noticed_ms, 200);
+  EXPECT_EQ(run.rebuilds[0].resumed_ms, 260);
+  EXPECT_EQ(run.rebuilds[0].ranks, 2);
 }
 
 TEST_F(CommandRecordTest, AProcessThatGoesBackTakesTheJobAlong) {

@@ -128,6 +128,10 @@ TEST(ComparisonTest, SlowerIsWorseAndFasterIsBetterWhateverTheMetricsSign) {
   EXPECT_EQ(rowOf(faster, "fault_free", "throughput").change, Change::kBetter);
   EXPECT_EQ(rowOf(faster, "hot_repair", "overhead_pct").change, Change::kBetter);
   EXPECT_EQ(faster.regressions(), 0);
+
+  const Comparison faster_by_a_tenth = compared(result(20, 0.009), result(20, 0.01));
+  EXPECT_EQ(rowOf(faster_by_a_tenth, "fault_free", "throughput").change, Change::kBetter)
+      << "from 0.9 to 1 per second: the unit does not matter";
 }
 
 TEST(ComparisonTest, AChangeWithinTheToleranceIsNoRegression) {

@@ -188,6 +188,8 @@ TEST_F(JudgeTest, FailStopHangsAndGoesOn) {
 TEST_F(JudgeTest, UncheckedDataAreAnError) {
   run("armed", 1).checked_elements = 0;
   expect(Verdict::kError, "armed, block 2: not one result was checked");
+  run("armed", 1).checked_elements = 1;
+  EXPECT_EQ(judged().verdict, Verdict::kPass) << judged().reason;
 }
 
 TEST_F(JudgeTest, DataOfProgramsThatAreNotOursAreNotAskedFor) {

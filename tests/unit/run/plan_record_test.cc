@@ -160,5 +160,21 @@ TEST(PlanRecordTest, TestsOfThePortsAreInTheRun) {
   EXPECT_EQ(test.slow_paths[0].share, 0.5);
 }
 
+TEST(PlanRecordTest, OfATestOfThePortsNothingIsTrueThatWasNotTold) {
+  const scenario::Scenario scenario = sampleScenario();
+  RunRecord record(scenario, {0, scenario.find("hot_repair"), reports::Arm::kFaulted});
+  record.started(kRunStart);
+  const json told = {{"at", (kRunStart + 30ms).time_since_epoch().count()}};
+  record.events(2, {{"port_tests", json::array({told})}}, {});
+  const reports::Run run = record.finish({});
+  ASSERT_EQ(run.port_tests.size(), 1u);
+  const reports::PortTest& test = run.port_tests.front();
+  EXPECT_FALSE(test.complete);
+  EXPECT_FALSE(test.changed);
+  EXPECT_FALSE(test.lateness);
+  EXPECT_EQ(test.rounds, 0);
+  EXPECT_TRUE(test.slow_paths.empty());
+}
+
 }  // namespace
 }  // namespace faultline::run

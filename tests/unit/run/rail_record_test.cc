@@ -122,6 +122,22 @@ TEST_F(FailoverRecordTest, WithoutAKnownFaultThePauseBeginsWhenItWasSeen) {
   EXPECT_EQ(run.failovers[0].pause_ms, 70);
 }
 
+TEST_F(FailoverRecordTest, OneThatDoesNotSayWhenItWasSeenIsExplainedByNoDamage) {
+  json untimed = failover();
+  untimed["failovers"][0].erase("detected");
+  const reports::Run run = done(untimed);
+  ASSERT_EQ(run.failovers.size(), 1u);
+  EXPECT_EQ(run.failovers[0].detected_ms, std::nullopt);
+  EXPECT_EQ(run.failovers[0].fault_ms, std::nullopt);
+  const auto noDamageIsKnown = [&] {
+    RunRecord record(scenario_, planned_);
+    record.started(kStart);
+    record.events(2, failover(), {});
+    return record.finish({});
+  };
+  EXPECT_EQ(noDamageIsKnown().failovers.at(0).fault_ms, std::nullopt);
+}
+
 TEST_F(RunRecordTest, WhatTwoRanksRecordedStandsInOneListPerField) {
   const json trace{{"kind", {"chunk_sent", "chunk_arrived"}},
                    {"peer", {1, 2}},
