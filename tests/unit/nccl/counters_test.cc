@@ -72,6 +72,17 @@ TEST(NcclCountersTest, SayWhatHappenedToEachPeerAndWhoTakesOverFromWhom) {
   EXPECT_EQ(it["failure"], "it ended");
 }
 
+TEST(NcclCountersTest, SharesAddUpToOneAsSoonAsAByteWasSent) {
+  Counters its{.options = {}, .ioThreads = 0, .devices = {}, .accounts = {}};
+  Pair::Account silent, begun;
+  silent.sentByRail = {0, 0};
+  begun.sentByRail = {0, 1};
+  its.accounts.latest = {silent, begun};
+  const json told = json::parse(countersJson(its));
+  EXPECT_EQ(told["peers"][0]["weight_by_rail"], json::parse("[0.0, 0.0]"));
+  EXPECT_EQ(told["peers"][1]["weight_by_rail"], json::parse("[0.0, 1.0]"));
+}
+
 TEST(NcclAccountsTest, TheLatestPeersAreKeptAndTheOthersCounted) {
   Accounts all, more;
   for (int i = 0; i < 1026; ++i) {

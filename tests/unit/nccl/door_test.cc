@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
@@ -156,6 +157,23 @@ TEST_F(DoorTest, WhoSaysNothingHasAShortTimeWhateverTheJobsPatienceIs) {
   door_->attend(start_ + Door::kGreetingTime);
   EXPECT_EQ(door_->visitors(), 0U);
   EXPECT_TRUE(isHungUpOn(caller));
+}
+
+TEST_F(DoorTest, WhoIsHungUpOnIsResetSoThatNothingOfItStaysInTheKernel) {
+  Caller caller = call();
+  ASSERT_TRUE(hear(caller, start_));
+  door_->attend(start_ + Door::kGreetingTime);
+  ASSERT_EQ(door_->visitors(), 0U);
+  ssize_t got = 0;
+  int error = 0;
+  ASSERT_TRUE(test::pollUntil(kEnough, [&] {
+    char byte = 0;
+    got = ::recv(caller.frames.fd(), &byte, sizeof(byte), MSG_DONTWAIT);
+    error = errno;
+    return got >= 0 || error != EAGAIN;
+  }));
+  EXPECT_EQ(got, -1);
+  EXPECT_EQ(error, ECONNRESET);
 }
 
 TEST_F(DoorTest, AGreetingThatHasComeIsAnsweredHoweverLateItIsRead) {

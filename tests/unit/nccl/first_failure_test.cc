@@ -62,6 +62,7 @@ TEST(FirstFailureTest, ArrivesAsAWholeWhateverTheOrderOfItsWords) {
   for (const auto& word : words) EXPECT_LE(word.size(), fabric::Fabric::kLongestWord);
   std::ranges::reverse(words);
   HeardFailure heard;
+  EXPECT_FALSE(heard.take(words[0], kFirstTime)) << "it comes again below";
   for (std::size_t i = 0; i < words.size(); ++i) {
     EXPECT_EQ(heard.why(kFirstTime), "") << i;
     EXPECT_EQ(heard.take(words[i], kFirstTime), i + 1 == words.size());
