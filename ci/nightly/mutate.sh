@@ -107,6 +107,15 @@ random_bytes() {
   openssl enc -aes-128-ctr -pass "pass:$seed" -nosalt -pbkdf2 -iter 1 </dev/zero 2>/dev/null
 }
 
+# choose COUNT: of the mutants on stdin those whose line, place in it and edit come first by a hash
+# that the seed decides. So most are the same after a change of the sources.
+choose() {
+  awk -F '\t' -v OFS='\t' '
+    $1 != file { file = $1; n = 0; while ((getline line < file) > 0) text[++n] = line; close(file) }
+    { key = file " " text[$2] " " $3 " " $4 " " $6; gsub(/\t/, " ", key); print key, $0 }' |
+    LC_ALL=C sort -R -t $'\t' -k 1,1 --random-source=<(random_bytes) | cut -f 2- | sed -n "1,$1p"
+}
+
 # run_program DIRECTORY PROGRAM SECONDS: whether all of its tests are good; $DIRECTORY/tests.txt.
 run_program() {
   local status=0
@@ -213,7 +222,7 @@ for room in "${rooms[@]}"; do
   mapfile -t sources < <(sources_of "$room")
   awk -f ci/nightly/mutants.awk "${sources[@]}" |
     awk -F '\t' -v filter="$filter" '($1 ":" $2 " " $5) ~ filter' |
-    shuf -n "$count" --random-source=<(random_bytes) >"$work/chosen"
+    choose "$count" >"$work/chosen"
   set -m
   (xargs -P "$jobs" -d '\n' -n 1 bash -c 'set -u; running=; trap stop INT TERM; try "$0" "$1"' "$room" \
     <"$work/chosen" | tee "$out/$room.txt" >&2) &
