@@ -211,7 +211,6 @@ Request* Pair::take(Connection& connection, int parts) {
   ++connection.requests;
   request.connection = &connection;
   request.parts = request.open = parts;
-  request.sizes = {};
   request.failure = okStatus();
   return &request;
 }
