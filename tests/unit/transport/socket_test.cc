@@ -7,13 +7,62 @@
 
 #include <array>
 #include <string>
+#include <thread>
 
+#include "base/clock.h"
 #include "resilient_ccl/transport/tcp/congestion_control.h"
 
 namespace faultline::transport::tcp {
 namespace {
 
 const SocketPlace kLoopback{0x7f000001, "", 0};
+
+TEST(SocketTest, AnAddressIsWrittenAndReadAsFourNumbers) {
+  EXPECT_EQ(formatAddress(0x0a01fe03), "10.1.254.3");
+  EXPECT_EQ((Endpoint{0x7f000001, 4711}.toString()), "127.0.0.1:4711");
+  const auto read = parseAddress("10.1.254.3");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(*read, 0x0a01fe03u);
+  EXPECT_EQ(parseAddress("10.1.254").status().code(), Code::kInvalidArgument);
+}
+
+TEST(SocketTest, AllIsSentAndReceivedHoweverLittleFitsAtATime) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+  UniqueFd near(ends[0]);
+  const UniqueFd far(ends[1]);
+  std::string sent(1 << 20, '\0');  // more than the kernel holds
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i % 251);
+  std::string received(sent.size(), '\0');
+  const TimePoint deadline = now() + 20s;
+  std::thread sender([&] {
+    const Status done = sendAll(near.get(), sent.data(), sent.size(), deadline);
+    EXPECT_TRUE(done.ok()) << done.message();
+  });
+  const Status done = receiveAll(far.get(), received.data(), received.size(), deadline);
+  sender.join();
+  ASSERT_TRUE(done.ok()) << done.message();
+  EXPECT_TRUE(sent == received);
+  EXPECT_EQ(receiveAll(far.get(), received.data(), 1, now() + 10ms).code(),
+            Code::kDeadlineExceeded);
+  near.reset();
+  EXPECT_EQ(receiveAll(far.get(), received.data(), 1, deadline).code(), Code::kUnavailable);
+}
+
+TEST(SocketTest, APortOfAStreamIsFreeAsSoonAsItsListenerIsGone) {
+  const auto listener = openListener(kLoopback);
+  ASSERT_TRUE(listener.ok()) << listener.status().message();
+  const auto reusable = [](int socket) {
+    int flag = 0;
+    socklen_t size = sizeof(flag);
+    EXPECT_EQ(getsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &flag, &size), 0);
+    return flag != 0;
+  };
+  EXPECT_TRUE(reusable(listener->get()));
+  const auto datagrams = openUdp(kLoopback, 0);
+  ASSERT_TRUE(datagrams.ok()) << datagrams.status().message();
+  EXPECT_FALSE(reusable(datagrams->get()));
+}
 
 TEST(SocketTest, ADatagramPortIsOfOneProcessAlone) {
   const auto first = openUdp(kLoopback, 0);
