@@ -155,6 +155,8 @@ TEST(NcclCountersTest, FilesThatCannotBeWrittenAreFoundAtOnce) {
 TEST(NcclCountersTest, FilesAreNamedAfterHostAndProcess) {
   EXPECT_THAT(filePath("/tmp/%h-%p.json"), HasSubstr("-" + std::to_string(getpid()) + ".json"));
   EXPECT_EQ(filePath("/tmp/100%.json"), "/tmp/100%.json");
+  EXPECT_EQ(filePath("/tmp/%p"), "/tmp/" + std::to_string(getpid()));
+  EXPECT_EQ(filePath("100%"), "100%");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "tests/support/log_lines.h"
 #include "tests/unit/nccl/call_fixture.h"
 
-// What the fabric tells a pair of its rails: in the log, in the counters and in the trace.
+// What a pair hears of its rails and of its peer: in the log, in the counters and in the trace.
 
 namespace faultline::nccl {
 namespace {
@@ -156,6 +156,15 @@ TEST_F(PairEventsTest, WhatHappensToRailsAfterAGoodbyeIsItsEnd) {
   EXPECT_EQ(pair_->account().degradations, 0U);
   told().failedOver(kThePeer, failover(Cause::kPath));
   EXPECT_EQ(pair_->account().failovers, 1U) << "it was before the goodbye, and is over now";
+}
+
+TEST_F(PairEventsTest, ANodeThatHasAnAddressOfThisOneIsNotMet) {
+  const std::shared_ptr<const Identity> its = newIdentity();
+  fabric::ProcessAddress address = pair_->address();
+  address.management.address = 0x0a000002;  // another node
+  const Status met = pair_->meet(its->keys.publicKey(), address, 1);
+  EXPECT_EQ(met.code(), Code::kInvalidArgument);
+  EXPECT_THAT(met.message(), HasSubstr("other has the address 127.0.0.1 of this node's rail 0"));
 }
 
 }  // namespace

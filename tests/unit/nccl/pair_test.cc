@@ -182,6 +182,22 @@ TEST(PairLinkTest, IsAsTheOptionsAndTheNicsOfTheNodeSay) {
   EXPECT_GE(link.longestHoldOff, 20s);
 }
 
+TEST_F(PairTest, AMessageThatIsLongerThanAllBeforeItComesInItsPlace) {
+  exchange(20);
+  const std::vector<std::byte> longer(1 << 20, std::byte{7});
+  std::vector<std::byte> to(longer.size());
+  const auto size = static_cast<Bytes>(to.size());
+  const Pair::Buffer buffer{kTag, to.data(), size};
+  Request* const got = pairs_[1]->receive(*receiver_, std::span(&buffer, 1));
+  Request* const sending = pairs_[0]->send(*sender_, kTag, longer.data(), size);
+  const auto came = await(1, got);
+  ASSERT_TRUE(came.ok() && *came) << came.status().message();
+  const auto sent = await(0, sending);
+  ASSERT_TRUE(sent.ok() && *sent);
+  EXPECT_TRUE(to == longer);
+  exchange(20);
+}
+
 TEST_F(PairTest, WhatWasPostedAheadGoesWithItsConnection) {
   exchange(20);
   EXPECT_GT(pairs_[1]->postedAhead(), 0U);
