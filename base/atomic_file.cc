@@ -153,17 +153,22 @@ bool isStream(const std::string& path) {
   return descriptorOf(path) >= 0;
 }
 
-int sweepTemporaries(const std::string& path) {
+pid_t writerOfTemporary(std::string_view name, std::string_view target) {
+  if (!name.starts_with(target) || !name.substr(target.size()).starts_with(".")) return 0;
+  return writerOf(name.substr(target.size() + 1));
+}
+
+int sweepTemporaries(const std::string& path, const std::set<pid_t>& writers) {
   namespace fs = std::filesystem;
   const fs::path target(path);
-  const std::string begin = target.filename().string() + ".";
+  const std::string made = target.filename().string();
   int swept = 0;
   std::error_code error;
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (!name.starts_with(begin)) continue;
-    const pid_t writer = writerOf(std::string_view(name).substr(begin.size()));
+    const pid_t writer = writerOfTemporary(name, made);
+    if (!writers.contains(writer)) continue;
     if (isLeft(it->path().string(), writer) && ::unlink(it->path().c_str()) == 0) ++swept;
   }
   return swept;

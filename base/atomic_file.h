@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -26,8 +29,12 @@ Status writeFileAtomically(const std::string& path, std::string_view content,
                            Sync sync = Sync::kYes, Links links = Links::kFollowed);
 
 /// Removes what writers of `path` have left that were killed: temporary files of this user whose
-/// writer is gone. How many.
-int sweepTemporaries(const std::string& path);
+/// writer is gone and is one of `writers`, as others may have files of such names. How many.
+int sweepTemporaries(const std::string& path, const std::set<pid_t>& writers);
+
+/// The process that `name` is, by its form, a temporary file of, on the way to `target` in the same
+/// folder; 0: of none.
+pid_t writerOfTemporary(std::string_view name, std::string_view target);
 
 /// Whether `path` means a device, a pipe, or what this process has open ("/dev/stdout").
 bool isStream(const std::string& path);

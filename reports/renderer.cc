@@ -51,6 +51,14 @@ std::vector<std::unique_ptr<Renderer>> allRenderers() {
   return renderers;
 }
 
+std::vector<std::string> filesOf(const ScenarioResult& result) {
+  std::vector<std::string> names;
+  for (const auto& renderer : allRenderers()) {
+    if (renderer->applies(result)) names.emplace_back(renderer->fileName());
+  }
+  return names;
+}
+
 Status renderAll(const ScenarioResult& result, const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);

@@ -43,6 +43,9 @@ std::unique_ptr<Renderer> makeCollectivesRenderer();
 /// All of them; result.json first, because it is what the others can be made from again.
 std::vector<std::unique_ptr<Renderer>> allRenderers();
 
+/// The names of the files that a result gets.
+std::vector<std::string> filesOf(const ScenarioResult& result);
+
 /// Writes every file into `directory`, which is created when missing. A renderer that fails does
 /// not keep the others from being tried; the first error is returned.
 Status renderAll(const ScenarioResult& result, const std::string& directory);

@@ -53,7 +53,7 @@ struct RunOptions {
   std::string budget;
   bool json = false;
 
-  run::Earlier earlier() const { return force ? run::Earlier::kReplaced : run::Earlier::kRefused; }
+  Earlier earlier() const { return force ? Earlier::kReplaced : Earlier::kRefused; }
 };
 
 int codeOf(const Status& error) {
@@ -200,7 +200,8 @@ int runOne(const scenario::Scenario& scenario, const std::string& file, const Ru
            cluster::Privileges privileges, run::Interrupt& interrupt, Json& documents) {
   const Result<std::string> directory = makeDirectory(out, scenario.name);
   if (!directory.ok()) return fail("run", directory.status(), kExitUsage);
-  Result<run::OutputFolder> folder = run::OutputFolder::claim(*directory, options.earlier());
+  Result<run::OutputFolder> folder =
+      run::OutputFolder::claim(*directory, options.earlier(), run::runFoldersOf(scenario));
   if (!folder.ok()) return fail("run", folder.status(), kExitUsage);
   // Scripts read it.
   const bool shown = ::isatty(STDOUT_FILENO) == 1;
@@ -218,7 +219,7 @@ int runOne(const scenario::Scenario& scenario, const std::string& file, const Ru
                           .budget = budget},
                          interrupt);
   progress.clear();
-  Status written = reports::renderAll(outcome.result, folder->path());
+  Status written = folder->render(outcome.result);
   if (written.ok()) written = settle(*folder, outcome, *directory);
   const std::string place = folder->replaces() ? folder->path() : *directory;
   // A report that could not be written is not pointed at.
@@ -289,9 +290,10 @@ int runScenario(const RunOptions& options) {
   }
   std::vector<std::string> directories(scenarios.size());
   if (!options.directory.empty()) directories = directoriesOf(options, scenarios);
-  for (const std::string& directory : directories) {
-    if (directory.empty()) continue;
-    const Status usable = run::OutputFolder::check(directory, options.earlier());
+  for (std::size_t i = 0; i < directories.size(); ++i) {
+    if (directories[i].empty()) continue;
+    const Status usable = run::OutputFolder::check(directories[i], options.earlier(),
+                                                   run::runFoldersOf(scenarios[i]));
     if (!usable.ok()) return fail("run", usable, kExitUsage);
   }
   if (const Status status = fits(scenarios, capacity); !options.force && !status.ok()) {

@@ -104,7 +104,7 @@ class CommandSession {
 };
 
 std::string CommandSession::folderName() const {
-  return fmt::format("command-{}-{}", planned_.strategy->name, planned_.block);
+  return commandFolder(planned_.strategy->name, planned_.block);
 }
 
 ProgramPlan::Process& CommandSession::processOf(std::size_t guard, std::size_t program) {
@@ -113,11 +113,11 @@ ProgramPlan::Process& CommandSession::processOf(std::size_t guard, std::size_t p
 
 Status CommandSession::prepareFolders() {
   std::error_code error;
-  folder_ =
-      std::filesystem::absolute(fmt::format("{}/{}", options_.directory, folderName())).string();
+  folder_ = std::filesystem::absolute(fmt::format("{}/{}", options_.folder.path(), folderName()))
+                .string();
   ASSIGN_OR_RETURN(plan_, planPrograms(scenario_, planned_, folder_));
   // What an earlier run left would be taken for this one's.
-  std::filesystem::remove_all(folder_, error);
+  RETURN_IF_ERROR(options_.folder.makeFolder(folderName()));
   for (const ProgramPlan::Process& process : plan_.processes) {
     if (!error) std::filesystem::create_directories(process.folder, error);
   }

@@ -139,7 +139,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
     const auto runOne = scenario.workload.isForeign() ? runCommandSession : runSession;
     LoadMeter load(now());
     Result<SessionResult> session = runOne(scenario, planned,
-                                           {.directory = options.folder.path(),
+                                           {.folder = options.folder,
                                             .logFd = log.get(),
                                             .seed = scenario.seed,
                                             .goodput = &goodput,

@@ -29,7 +29,7 @@ struct Moment {
 };
 
 struct ExperimentOptions {
-  const OutputFolder& folder;  ///< everything is written into it
+  OutputFolder& folder;  ///< everything is written into it
   /// Where the scenario was read from, for the result; empty: not from a file.
   std::string scenarioFile{};
   /// Hands out the last cluster instead of taking it down, so that one can look inside.

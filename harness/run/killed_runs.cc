@@ -1,69 +1,53 @@
 #include "harness/run/killed_runs.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <string_view>
+#include <optional>
 
-#include "base/atomic_file.h"
-#include "base/unique_fd.h"
-#include "reports/renderer.h"
+#include "base/made_entries.h"
+#include "harness/run/output_folder.h"
 
 namespace faultline::run {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kLog = "log.txt";
-constexpr std::string_view kResult = "result.json";
+constexpr const char* kResult = "result.json";
 
-bool isOwnFile(const fs::path& path) {
-  struct stat about = {};
-  return ::lstat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) &&
-         about.st_uid == ::geteuid();
-}
-
-/// The folder of a run of this user that is over, locked. OutputFolder locks the folder as long as
-/// its run lives.
-UniqueFd lockOver(const fs::path& folder) {
-  UniqueFd over(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  const bool ours = over && isOwnFile(folder / kLog) && ::flock(over.get(), LOCK_EX | LOCK_NB) == 0;
-  return ours ? std::move(over) : UniqueFd();
-}
-
-bool isOurs(const fs::directory_entry& entry) {
-  const std::string name = entry.path().filename().string();
-  std::error_code error;
-  const fs::file_type type = entry.symlink_status(error).type();
-  if (type == fs::file_type::directory) return name.starts_with("checkpoints-");
-  if (type != fs::file_type::regular) return false;
-  return name == kLog || std::ranges::any_of(reports::allRenderers(), [&](const auto& renderer) {
-           return name == renderer->fileName();
-         });
-}
-
-/// Whether nothing else is there. The temporary files of its writers are gone by then.
-bool holdsOnlyOurs(const fs::path& folder) {
+/// Whether everything in the folder is what the record names, or a part of it.
+bool holdsOnlyMade(const fs::path& folder, const MadeEntries& record) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (!isOurs(*it)) return false;
+    const std::string name = it->path().filename().string();
+    struct stat about = {};
+    if (::lstat(it->path().c_str(), &about) != 0 || about.st_uid != ::geteuid()) return false;
+    const bool made = record.isMade(name) && isOfExperiment(name, about.st_mode);
+    const bool own = name == MadeEntries::kFile || record.isTemporary(name);
+    if (!made && !(own && S_ISREG(about.st_mode))) return false;
   }
   return !error;
 }
 
-bool sweep(const fs::path& folder) {
+bool sweep(const fs::path& path) {
+  auto folder = openFolder(path);
+  // OutputFolder locks the folder as long as its run lives.
+  if (!folder.ok() || ::flock(folder->get(), LOCK_EX | LOCK_NB) != 0) return false;
+  auto record = MadeEntries::read(folder->get(), path);
+  if (!record.ok() || !record->there() || record->finished()) return false;
   std::error_code error;
-  const UniqueFd over = lockOver(folder);
-  // Looked at under the lock: a run that ended just now has a result.
-  if (!over || fs::exists(fs::symlink_status(folder / kResult, error))) return false;
-  for (const auto& renderer : reports::allRenderers()) {
-    (void)sweepTemporaries((folder / renderer->fileName()).string());
+  if (fs::exists(fs::symlink_status(path / kResult, error))) return false;
+  if (!holdsOnlyMade(path, *record)) return false;
+  for (const std::string& name : record->made()) {
+    fs::remove_all(path / name, error);
+    if (error) return false;
   }
-  return holdsOnlyOurs(folder) && fs::remove_all(folder, error) > 0 && !error;
+  record->sweepTemporaries();
+  // The record goes last, so that the next sweep knows what this one leaves when it is killed.
+  record->erase();
+  return ::rmdir(path.c_str()) == 0;
 }
 
 }  // namespace

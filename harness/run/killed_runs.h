@@ -4,10 +4,9 @@
 
 namespace faultline::run {
 
-/// Removes what runs that were killed have left below `parent`: folders that hold a log, files of
-/// reports that were being written and checkpoints, and nothing else, and that have no result.
-/// Those of others, those that are being written into, and those with anything that is not ours
-/// stay. How many.
+/// Removes what runs that were killed have left below `parent`: folders with a record of a run
+/// (MadeEntries) that did not end and has no result, and with nothing that the record does not
+/// name. All others stay as they are. How many.
 int sweepKilledRuns(const std::string& parent);
 
 }  // namespace faultline::run

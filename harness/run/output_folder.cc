@@ -1,21 +1,18 @@
 #include "harness/run/output_folder.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
-#include "base/atomic_file.h"
-#include "base/clock.h"
+#include "harness/baseline/strategy_table.h"
+#include "harness/run/plan.h"
 #include "reports/renderer.h"
-#include "reports/result.h"
 
 namespace faultline::run {
 
@@ -23,19 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An experiment that was killed is gone after so long, and its lock with it.
-constexpr Duration kPatience = 2s;
-constexpr int kPauseMilliseconds = 5;
 constexpr const char* kLogFile = "log.txt";
 constexpr const char* kResultFile = "result.json";
 /// Where a new result is made while an earlier one is there.
 constexpr const char* kUnfinished = "unfinished";
 /// Begin the names of folders that runs make.
-constexpr std::array<std::string_view, 2> kRunFolders{"command-", "checkpoints-"};
-
-bool isRunFolder(std::string_view name) {
-  return std::ranges::any_of(kRunFolders, [&](auto begin) { return name.starts_with(begin); });
-}
+constexpr std::string_view kCommands = "command-", kCheckpoints = "checkpoints-";
 
 bool isReport(std::string_view name) {
   return name == kLogFile ||
@@ -43,14 +33,15 @@ bool isReport(std::string_view name) {
                              [&](const auto& renderer) { return name == renderer->fileName(); });
 }
 
-/// The beginning of a regular file in the folder; "" where there is none.
-std::string beginningOf(int folder, const char* name) {
-  const UniqueFd file(
-      ::openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  std::string text(4096, '\0');
-  const ssize_t got = file ? ::read(file.get(), text.data(), text.size()) : 0;
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return text;
+bool isFolder(std::string_view name) {
+  return name == kUnfinished || name.starts_with(kCommands) || name.starts_with(kCheckpoints);
+}
+
+std::set<std::string> namesOfExperiment(const std::set<std::string>& folders) {
+  std::set<std::string> names = folders;
+  names.insert({kLogFile, kUnfinished});
+  for (const auto& renderer : reports::allRenderers()) names.insert(renderer->fileName());
+  return names;
 }
 
 bool isOurResult(std::string_view text) {
@@ -58,77 +49,64 @@ bool isOurResult(std::string_view text) {
          text.find(reports::kResultSchema) != std::string_view::npos;
 }
 
-/// "     0.012 s  [1/4] ...", as every line of a log of ours begins; or no line yet.
-bool isOurLog(std::string_view text) {
-  constexpr std::size_t kTime = 10;
-  return text.empty() ||
-         (text.substr(0, kTime).find_first_not_of(" 0123456789.") == std::string_view::npos &&
-          text.size() > kTime && text.substr(kTime).starts_with(" s  "));
-}
-
-/// Removes what writers of reports have left that were killed.
-void sweepReports(const std::string& folder) {
-  for (const auto& renderer : reports::allRenderers()) {
-    (void)sweepTemporaries(fmt::format("{}/{}", folder, renderer->fileName()));
-  }
-}
-
-std::string withoutSlash(std::string path) {
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  return path;
-}
-
-std::string_view kindOf(mode_t mode) {
-  return S_ISLNK(mode) ? "a symbolic link" : S_ISDIR(mode) ? "a folder" : "no regular file";
+std::optional<mode_t> modeOf(int folder, const std::string& name) {
+  struct stat there = {};
+  if (::fstatat(folder, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  return there.st_mode;
 }
 
 }  // namespace
 
-Result<UniqueFd> OutputFolder::openFolder(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (fd) return fd;
-  struct stat there = {};
-  if (::lstat(path.c_str(), &there) == 0 && S_ISLNK(there.st_mode)) {
-    return errorf(Code::kInvalidArgument,
-                  "{} is a symbolic link, which is not followed: name the folder itself with --out",
-                  path);
-  }
-  return Status::fromErrno(errno, "open the output directory " + path);
+std::string checkpointsFolder(int block) { return fmt::format("{}{}", kCheckpoints, block); }
+
+std::string commandFolder(const std::string& strategy, int block) {
+  return fmt::format("{}{}-{}", kCommands, strategy, block);
 }
 
-Result<OutputFolder::Content> OutputFolder::look(const std::string& path, int folder) {
-  Content content;
-  std::error_code error;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    const bool isFolder = isRunFolder(name) || name == kUnfinished;
-    if (!isFolder && !isReport(name)) continue;
-    struct stat there = {};
-    if (::fstatat(folder, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (isFolder ? !S_ISDIR(there.st_mode) : !S_ISREG(there.st_mode)) {
+std::set<std::string> runFoldersOf(const scenario::Scenario& scenario) {
+  std::set<std::string> names;
+  for (const PlannedRun& run : planRuns(scenario, scenario.seed)) {
+    if (scenario.workload.isForeign()) {
+      names.insert(commandFolder(run.strategy->name, run.block));
+    } else if (run.strategy->kind() == baseline::kFailStop) {
+      names.insert(checkpointsFolder(run.block));
+    }
+  }
+  return names;
+}
+
+bool isOfExperiment(const std::string& name, mode_t mode) {
+  return isFolder(name) ? S_ISDIR(mode) : isReport(name) && S_ISREG(mode);
+}
+
+Result<OutputFolder::Content> OutputFolder::look(const std::string& path, int folder,
+                                                 const std::set<std::string>& needed) {
+  ASSIGN_OR_RETURN(MadeEntries record, MadeEntries::read(folder, path));
+  Content content{.record = std::move(record), .older = {}};
+  // Before there were records a result was known by its first lines.
+  const bool older = !content.record.there() && isOurResult(beginningOf(folder, kResultFile));
+  for (const std::string& name : namesOfExperiment(needed)) {
+    const auto mode = modeOf(folder, name);
+    if (!mode) continue;
+    if (!isOfExperiment(name, *mode)) {
       return errorf(Code::kAlreadyExists,
                     "{}/{} is {}, which faultline neither follows nor removes: choose another "
                     "directory with --out",
-                    path, name, kindOf(there.st_mode));
+                    path, name, kindOf(*mode));
     }
-    content.ours.insert(name);
+    if (older && isReport(name)) content.older.insert(name);
+    if (!content.record.mayReplace(name) && !content.older.contains(name)) {
+      return errorf(Code::kAlreadyExists,
+                    "{}/{} is not of a run of faultline, which would overwrite it: choose another "
+                    "directory with --out",
+                    path, name);
+    }
+    content.result = content.result || name == kResultFile;
   }
-  if (error) return errorf(Code::kIo, "look into {}: {}", path, error.message());
-  const bool hasResult = content.ours.contains(kResultFile);
-  content.result = hasResult && isOurResult(beginningOf(folder, kResultFile));
-  content.known = content.result || (!hasResult && content.ours.contains(kLogFile) &&
-                                     isOurLog(beginningOf(folder, kLogFile)));
   return content;
 }
 
 Status OutputFolder::judge(const std::string& path, const Content& content, Earlier earlier) {
-  if (!content.ours.empty() && !content.known) {
-    return errorf(Code::kAlreadyExists,
-                  "{}/{} is not of a run of faultline, which would overwrite it: choose another "
-                  "directory with --out",
-                  path, *content.ours.begin());
-  }
   if (content.result && earlier == Earlier::kRefused) {
     return errorf(Code::kAlreadyExists,
                   "{} has an earlier result: choose another directory with --out, or have it "
@@ -138,32 +116,37 @@ Status OutputFolder::judge(const std::string& path, const Content& content, Earl
   return okStatus();
 }
 
-Status OutputFolder::check(const std::string& given, Earlier earlier) {
+Status OutputFolder::check(const std::string& given, Earlier earlier,
+                           const std::set<std::string>& needed) {
   const std::string path = withoutSlash(given);
   struct stat there = {};
   if (::lstat(path.c_str(), &there) != 0 && errno == ENOENT) return okStatus();
   ASSIGN_OR_RETURN(const UniqueFd folder, openFolder(path));
-  ASSIGN_OR_RETURN(const Content content, look(path, folder.get()));
+  ASSIGN_OR_RETURN(const Content content, look(path, folder.get(), needed));
   return judge(path, content, earlier);
 }
 
-Result<OutputFolder> OutputFolder::claim(const std::string& path, Earlier earlier) {
-  OutputFolder folder(withoutSlash(path));
-  ASSIGN_OR_RETURN(folder.lock_, openFolder(folder.final_));
-  if (!folder.lock()) {
+Result<OutputFolder> OutputFolder::claim(const std::string& given, Earlier earlier,
+                                         const std::set<std::string>& needed) {
+  const std::string path = withoutSlash(given);
+  ASSIGN_OR_RETURN(UniqueFd lock, openFolder(path));
+  if (!lockFolder(lock.get())) {
     return errorf(Code::kAlreadyExists,
                   "another run is writing into {}: wait for its end, or choose another directory "
                   "with --out",
                   path);
   }
-  ASSIGN_OR_RETURN(const Content content, look(folder.final_, folder.lock_.get()));
-  RETURN_IF_ERROR(judge(folder.final_, content, earlier));
+  ASSIGN_OR_RETURN(Content content, look(path, lock.get(), needed));
+  RETURN_IF_ERROR(judge(path, content, earlier));
+  OutputFolder folder(path, std::move(lock), std::move(content.record));
+  RETURN_IF_ERROR(folder.record_.begin(content.older));
+  folder.record_.sweepTemporaries();
   if (content.result) {
     RETURN_IF_ERROR(folder.beginBeside());
   } else {
-    RETURN_IF_ERROR(folder.removeAll(content));
+    RETURN_IF_ERROR(removeMade(path, folder.lock_.get(), folder.record_, {}));
   }
-  sweepReports(folder.final_);
+  RETURN_IF_ERROR(folder.recordOfPath().add(kLogFile));
   const std::string log = folder.logPath();
   const UniqueFd made(
       ::open(log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
@@ -171,50 +154,86 @@ Result<OutputFolder> OutputFolder::claim(const std::string& path, Earlier earlie
   return folder;
 }
 
-bool OutputFolder::lock() const {
-  const TimePoint deadline = now() + kPatience;
-  while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    // Other errors: a file system without locks. The folder is then used without.
-    if (errno != EWOULDBLOCK) return true;
-    if (now() >= deadline) return false;
-    ::poll(nullptr, 0, kPauseMilliseconds);
-  }
-  return true;
-}
-
-/// Removes what an experiment has left in the folder.
-Status OutputFolder::removeAll(const Content& content) const {
-  for (const std::string& name : content.ours) {
+/// Removes what an experiment made in the folder, `but` for some.
+Status OutputFolder::removeMade(const std::string& path, int folder, MadeEntries& record,
+                                const std::set<std::string>& but) {
+  const std::set<std::string> names = record.made();
+  for (const std::string& name : names) {
+    const auto mode = modeOf(folder, name);
+    // Something else that took its place by now is somebody's.
+    if (but.contains(name) || (mode && !isOfExperiment(name, *mode))) continue;
     std::error_code error;
-    fs::remove_all(fs::path(final_) / name, error);  // of a link the link
+    if (mode) fs::remove_all(fs::path(path) / name, error);
     if (error) {
       return errorf(Code::kIo, "remove {}/{} of an earlier run: {}; choose another with --out",
-                    final_, name, error.message());
+                    path, name, error.message());
     }
+    RETURN_IF_ERROR(record.drop(name));
   }
   return okStatus();
 }
 
 Status OutputFolder::beginBeside() {
   path_ = fmt::format("{}/{}", final_, kUnfinished);
-  if (::mkdirat(lock_.get(), kUnfinished, 0777) == 0) return okStatus();
-  if (errno != EEXIST) return Status::fromErrno(errno, "make the folder " + path_);
-  sweepReports(path_);
-  // Of an experiment that was interrupted, if it is anything that we know.
-  ASSIGN_OR_RETURN(const UniqueFd unfinished, openFolder(path_));
-  ASSIGN_OR_RETURN(const Content content, look(path_, unfinished.get()));
+  RETURN_IF_ERROR(record_.add(kUnfinished));
+  if (::mkdirat(lock_.get(), kUnfinished, 0777) != 0 && errno != EEXIST) {
+    return Status::fromErrno(errno, "make the folder " + path_);
+  }
+  ASSIGN_OR_RETURN(const UniqueFd folder, openFolder(path_));
+  ASSIGN_OR_RETURN(beside_, MadeEntries::read(folder.get(), path_));
+  RETURN_IF_ERROR(beside_->begin());
+  // Of an experiment that was interrupted.
+  beside_->sweepTemporaries();
+  RETURN_IF_ERROR(removeMade(path_, folder.get(), *beside_, {}));
   std::error_code error;
   for (fs::directory_iterator entry(path_, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (content.known && content.ours.contains(name)) continue;
+    if (name == MadeEntries::kFile) continue;
     return errorf(Code::kAlreadyExists,
                   "{}/{} is not of a run of faultline: choose another directory with --out", path_,
                   name);
   }
-  fs::remove_all(path_, error);
-  if (!error && ::mkdirat(lock_.get(), kUnfinished, 0777) == 0) return okStatus();
-  return errorf(Code::kIo, "make the folder {} anew: {}", path_, error.message());
+  return error ? errorf(Code::kIo, "look into {}: {}", path_, error.message()) : okStatus();
+}
+
+Status OutputFolder::makeFolder(const std::string& name) {
+  RETURN_IF_ERROR(removeFolder(name));
+  const std::string path = fmt::format("{}/{}", path_, name);
+  struct stat there = {};
+  if (::lstat(path.c_str(), &there) == 0) {
+    return errorf(Code::kAlreadyExists,
+                  "{} is not of a run of faultline: choose another directory with --out", path);
+  }
+  RETURN_IF_ERROR(recordOfPath().add(name));
+  const bool made = ::mkdir(path.c_str(), 0777) == 0;
+  return made ? okStatus() : Status::fromErrno(errno, "create the folder " + path);
+}
+
+Status OutputFolder::removeFolder(const std::string& name) {
+  if (!recordOfPath().isMade(name)) return okStatus();
+  const std::string path = fmt::format("{}/{}", path_, name);
+  std::error_code error;
+  fs::remove_all(path, error);  // of a link the link
+  if (error) return Status::fromErrno(error.value(), "remove the folder " + path);
+  return recordOfPath().drop(name);
+}
+
+Status OutputFolder::render(const reports::ScenarioResult& result) {
+  // Something of others that has come here while the experiment ran.
+  for (const std::string& name : reports::filesOf(result)) {
+    struct stat there = {};
+    const std::string file = fmt::format("{}/{}", path_, name);
+    if (!recordOfPath().mayReplace(name) && ::lstat(file.c_str(), &there) == 0) {
+      return errorf(Code::kAlreadyExists,
+                    "{} is not of a run of faultline: it was put there "
+                    "while this one was made",
+                    file);
+    }
+    RETURN_IF_ERROR(recordOfPath().add(name));
+  }
+  RETURN_IF_ERROR(reports::renderAll(result, path_));
+  return recordOfPath().finish();
 }
 
 Status OutputFolder::replaceEarlier() {
@@ -224,26 +243,31 @@ Status OutputFolder::replaceEarlier() {
                                                 path_, name, final_, path_));
   };
   ASSIGN_OR_RETURN(const UniqueFd made, openFolder(path_));
-  ASSIGN_OR_RETURN(const Content fresh, look(path_, made.get()));
-  ASSIGN_OR_RETURN(const Content old, look(final_, lock_.get()));
+  const std::set<std::string> fresh = beside_->made();
   // Folders of the earlier result make room first, and its files that have no successor.
   // result.json is replaced in one step, last: until then the folder has the earlier result.
-  for (const std::string& name : old.ours) {
-    if (name == kUnfinished || (isReport(name) && fresh.ours.contains(name))) continue;
-    std::error_code error;
-    fs::remove_all(fs::path(final_) / name, error);
-    if (error) return failed(name, error.value());
+  std::set<std::string> stay{kUnfinished};
+  for (const std::string& name : fresh) {
+    if (isReport(name)) stay.insert(name);
   }
-  const auto move = [&](const std::string& name) {
-    return ::renameat(made.get(), name.c_str(), lock_.get(), name.c_str()) == 0;
+  RETURN_IF_ERROR(removeMade(final_, lock_.get(), record_, stay));
+  const auto move = [&](const std::string& name) -> Status {
+    if (!record_.mayReplace(name) && modeOf(lock_.get(), name)) return failed(name, EEXIST);
+    RETURN_IF_ERROR(record_.add(name));
+    const bool moved = ::renameat(made.get(), name.c_str(), lock_.get(), name.c_str()) == 0;
+    return moved ? okStatus() : failed(name, errno);
   };
-  for (const std::string& name : fresh.ours) {
-    if (name != kResultFile && !move(name)) return failed(name, errno);
+  for (const std::string& name : fresh) {
+    if (name != kResultFile) RETURN_IF_ERROR(move(name));
   }
-  if (!move(kResultFile)) return failed(kResultFile, errno);
-  (void)::unlinkat(lock_.get(), kUnfinished, AT_REMOVEDIR);
+  RETURN_IF_ERROR(move(kResultFile));
+  beside_->erase();
+  beside_.reset();
   path_ = final_;
-  return okStatus();
+  if (::unlinkat(lock_.get(), kUnfinished, AT_REMOVEDIR) == 0) {
+    RETURN_IF_ERROR(record_.drop(kUnfinished));
+  }
+  return record_.finish();
 }
 
 }  // namespace faultline::run

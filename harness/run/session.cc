@@ -54,7 +54,7 @@ class Session {
         shrinks_(baseline::losesRanks(planned.strategy->kind())),
         resilient_(givesUpByBudget(planned.strategy->kind())),
         setup_{scenario, planned, options.seed,
-               fmt::format("{}/checkpoints-{}", options.directory, planned.block)},
+               fmt::format("{}/{}", options.folder.path(), checkpointsFolder(planned.block))},
         record_(scenario, planned),
         watchdog_(scenario) {}
   ~Session();
@@ -122,9 +122,9 @@ class Session {
 };
 
 Session::~Session() {
-  group_.reset();           // nobody writes any more
-  std::error_code ignored;  // what is left lies in the user's own folder
-  if (failStop_) std::filesystem::remove_all(setup_.checkpoints, ignored);
+  group_.reset();  // nobody writes any more
+  // What is left when that fails lies in the user's own folder.
+  if (failStop_) (void)options_.folder.removeFolder(checkpointsFolder(planned_.block));
 }
 
 Status Session::prepare() {
@@ -148,13 +148,7 @@ Status Session::prepare() {
   }
   if (failStop_) {
     // Those of a run that was killed would be taken for this one's.
-    std::error_code error;
-    std::filesystem::remove_all(setup_.checkpoints, error);
-    if (!error) std::filesystem::create_directories(setup_.checkpoints, error);
-    if (error) {
-      return errorf(Code::kIo, "create an empty folder for checkpoints {}: {}", setup_.checkpoints,
-                    error.message());
-    }
+    RETURN_IF_ERROR(options_.folder.makeFolder(checkpointsFolder(planned_.block)));
   }
   return startRanks(/*restart=*/false);
 }

@@ -12,6 +12,7 @@
 #include "harness/run/goodput_probe.h"
 #include "harness/run/interrupt.h"
 #include "harness/run/load_meter.h"
+#include "harness/run/output_folder.h"
 #include "harness/run/plan.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
@@ -19,8 +20,8 @@
 namespace faultline::run {
 
 struct SessionOptions {
-  std::string directory;  ///< for checkpoints; exists
-  int logFd = -1;         ///< where ranks log to (borrowed)
+  OutputFolder& folder;  ///< for checkpoints, and what programs write (borrowed)
+  int logFd = -1;        ///< where ranks log to (borrowed)
   std::uint64_t seed = 0;
   BlockGoodput* goodput = nullptr;  ///< what the runs of a block share (borrowed)
   LoadMeter* load = nullptr;        ///< of this run, to be kept up; null: nobody asks (borrowed)

@@ -27,9 +27,11 @@ class KilledRunsTest : public ::testing::Test {
   static pid_t runAndKill(const std::string& path) {
     const pid_t child = ::fork();
     if (child == 0) {
-      const auto folder = OutputFolder::claim(path);
-      fs::create_directory(path + "/checkpoints-0");
+      auto folder = OutputFolder::claim(path);
+      if (!folder.ok() || !folder->makeFolder("checkpoints-0").ok()) ::_exit(1);
       std::ofstream(path + "/checkpoints-0/rank0") << "state";
+      auto record = MadeEntries::read(openFolder(path)->get(), path);
+      if (!record.ok() || !record->begin().ok() || !record->add("result.json").ok()) ::_exit(1);
       std::ofstream(fmt::format("{}/result.json.{}-0", path, ::getpid())) << "{";
       ::raise(SIGKILL);
     }

@@ -27,16 +27,20 @@ class OutputFolderTest : public ::testing::Test {
   void write(const std::string& name, const std::string& text) const {
     folder_.write("out/" + name, text);
   }
-  /// A result, whose seed tells it from others.
-  static void writeResult(const std::string& folder, std::uint64_t seed) {
+  /// A run that came to its end, whose seed tells it from others.
+  void finishOne(std::uint64_t seed) const {
+    auto folder = OutputFolder::claim(path());
+    ASSERT_TRUE(folder.ok()) << folder.status().message();
     reports::ScenarioResult result;
     result.seed = seed;
-    ASSERT_TRUE(reports::writeResult(result, folder).ok());
+    ASSERT_TRUE(folder->makeFolder("command-gone-0").ok());
+    ASSERT_TRUE(folder->render(result).ok());
   }
   std::uint64_t seedThere() const { return reports::readResult(path())->seed; }
-  std::string whyNot(Earlier earlier = Earlier::kRefused) const {
-    const std::string checked = OutputFolder::check(path(), earlier).message();
-    const auto claimed = OutputFolder::claim(path(), earlier);
+  std::string whyNot(Earlier earlier = Earlier::kRefused,
+                     const std::set<std::string>& needed = {}) const {
+    const std::string checked = OutputFolder::check(path(), earlier, needed).message();
+    const auto claimed = OutputFolder::claim(path(), earlier, needed);
     const std::string why = claimed.ok() ? "" : claimed.status().message();
     EXPECT_EQ(checked, why) << "what is checked is what is claimed";
     return why;
@@ -69,7 +73,7 @@ TEST_F(OutputFolderTest, AnExperimentThatIsJustEndingIsWaitedFor) {
 }
 
 TEST_F(OutputFolderTest, AnEarlierResultIsRefusedUnlessItIsToBeReplaced) {
-  writeResult(path(), 1);
+  finishOne(1);
   write("report.html", "old");
   EXPECT_THAT(whyNot(), AllOf(HasSubstr("has an earlier result"), HasSubstr("--force")));
   EXPECT_EQ(seedThere(), 1u);
@@ -78,17 +82,16 @@ TEST_F(OutputFolderTest, AnEarlierResultIsRefusedUnlessItIsToBeReplaced) {
 }
 
 TEST_F(OutputFolderTest, AnEarlierResultStaysUntilTheNewOneIsWhole) {
-  writeResult(path(), 1);
-  for (const char* name : {"report.html", "results.csv", "collectives.txt", "notes.md"}) {
-    write(name, "old");
-  }
-  fs::create_directories(in("command-gone-0/rank0"));
+  finishOne(1);
+  for (const char* name : {"report.html", "notes.md"}) write(name, "old");
+  write("command-gone-0/rank0", "old");
   auto folder = OutputFolder::claim(path(), Earlier::kReplaced);
   ASSERT_TRUE(folder.ok()) << folder.status().message();
   ASSERT_TRUE(folder->replaces());
-  writeResult(folder->path(), 2);
-  folder_.write("out/unfinished/report.html", "new");
-  fs::create_directories(folder->path() + "/command-new-0");
+  reports::ScenarioResult result;
+  result.seed = 2;
+  ASSERT_TRUE(folder->render(result).ok());
+  ASSERT_TRUE(folder->makeFolder("command-new-0").ok());
   EXPECT_EQ(seedThere(), 1u);
   EXPECT_EQ(*readFile(in("report.html")), "old");
 
@@ -96,20 +99,35 @@ TEST_F(OutputFolderTest, AnEarlierResultStaysUntilTheNewOneIsWhole) {
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(folder->path(), path());
   EXPECT_EQ(seedThere(), 2u);
-  EXPECT_EQ(*readFile(in("report.html")), "new");
+  EXPECT_NE(*readFile(in("report.html")), "old");
   EXPECT_TRUE(fs::exists(in("command-new-0")));
-  for (const char* name : {"results.csv", "collectives.txt", "command-gone-0", "unfinished"}) {
+  for (const char* name : {"command-gone-0", "unfinished"}) {
     EXPECT_FALSE(fs::exists(in(name))) << name << " is of the earlier one";
   }
   EXPECT_EQ(*readFile(in("notes.md")), "old") << "somebody else's";
 }
 
-TEST_F(OutputFolderTest, WhatAnInterruptedRunCameToIsReplacedByTheNext) {
-  writeResult(path(), 1);
+TEST_F(OutputFolderTest, AFileOfTheEarlierResultWithoutASuccessorGoes) {
+  finishOne(1);
   {
-    const auto interrupted = OutputFolder::claim(path(), Earlier::kReplaced);
+    auto record = MadeEntries::read(openFolder(path())->get(), path());
+    ASSERT_TRUE(record.ok() && record->begin().ok() && record->add("collectives.txt").ok());
+  }
+  write("collectives.txt", "old");
+  auto folder = OutputFolder::claim(path(), Earlier::kReplaced);
+  ASSERT_TRUE(folder.ok()) << folder.status().message();
+  ASSERT_TRUE(folder->render({}).ok());
+  EXPECT_TRUE(fs::exists(in("collectives.txt")));
+  ASSERT_TRUE(folder->replaceEarlier().ok());
+  EXPECT_FALSE(fs::exists(in("collectives.txt")));
+}
+
+TEST_F(OutputFolderTest, WhatAnInterruptedRunCameToIsReplacedByTheNext) {
+  finishOne(1);
+  {
+    auto interrupted = OutputFolder::claim(path(), Earlier::kReplaced);
     ASSERT_TRUE(interrupted.ok());
-    writeResult(interrupted->path(), 2);
+    ASSERT_TRUE(interrupted->render({}).ok());
   }
   EXPECT_EQ(seedThere(), 1u);
   auto next = OutputFolder::claim(path(), Earlier::kReplaced);
@@ -118,9 +136,15 @@ TEST_F(OutputFolderTest, WhatAnInterruptedRunCameToIsReplacedByTheNext) {
 }
 
 TEST_F(OutputFolderTest, WhatAKilledExperimentLeftIsRemoved) {
-  write("log.txt", "     0.013 s  [1/4] block 1, fault_free ...\n");
-  fs::create_directories(in("command-armed-0/rank0"));
-  fs::create_directories(in("checkpoints-0"));
+  {
+    auto killed = OutputFolder::claim(path());
+    ASSERT_TRUE(killed.ok());
+    for (const char* name : {"command-armed-0", "checkpoints-0"}) {
+      ASSERT_TRUE(killed->makeFolder(name).ok());
+      write(std::string(name) + "/rank0", "state");
+    }
+    write("log.txt", "     0.013 s  [1/4] block 1, fault_free ...\n");
+  }
   const auto folder = OutputFolder::claim(path());
   ASSERT_TRUE(folder.ok()) << folder.status().message();
   EXPECT_FALSE(fs::exists(in("command-armed-0")));
@@ -138,11 +162,13 @@ TEST_F(OutputFolderTest, WhatIsNotOfAnExperimentIsLeftAlone) {
       EXPECT_EQ(*readFile(in(name)), "mine");
       fs::remove(in(name));
     }
-    fs::create_directory(in("command-line-tools"));
-    EXPECT_THAT(whyNot(earlier), HasSubstr("command-line-tools is not of a run"));
-    fs::remove(in("command-line-tools"));
+    fs::create_directory(in("command-x-0"));
+    EXPECT_THAT(whyNot(earlier, {"command-x-0"}), HasSubstr("command-x-0 is not of a run"));
+    fs::remove(in("command-x-0"));
   }
-  EXPECT_EQ(whyNot(), "");
+  fs::create_directory(in("command-line-tools"));
+  EXPECT_EQ(whyNot(), "") << "no run makes a folder of this name";
+  EXPECT_TRUE(fs::exists(in("command-line-tools")));
 }
 
 TEST_F(OutputFolderTest, LinksAreNeitherFollowedNorRemoved) {
@@ -150,11 +176,13 @@ TEST_F(OutputFolderTest, LinksAreNeitherFollowedNorRemoved) {
   const std::string folder = folder_.path() / "folder";
   fs::create_directory(folder);
   for (const bool earlier : {false, true}) {
-    if (earlier) writeResult(path(), 1);
+    if (earlier) finishOne(1);
     for (const char* name : {"log.txt", "trace.json", "report.html", "unfinished", "command-x-0"}) {
+      fs::remove(in(name));
       const bool ofFolder = std::string(name).find('.') == std::string::npos;
       fs::create_symlink(ofFolder ? folder : victim, in(name));
-      EXPECT_THAT(whyNot(Earlier::kReplaced), HasSubstr("is a symbolic link")) << name;
+      EXPECT_THAT(whyNot(Earlier::kReplaced, {"command-x-0"}), HasSubstr("is a symbolic link"))
+          << name;
       EXPECT_TRUE(fs::is_symlink(in(name)));
       fs::remove(in(name));
     }
@@ -166,6 +194,8 @@ TEST_F(OutputFolderTest, LinksAreNeitherFollowedNorRemoved) {
 TEST_F(OutputFolderTest, AHardLinkOfALogKeepsItsText) {
   const std::string log = "     0.013 s  [1/4] block 1, fault_free ...\n";
   const std::string kept = folder_.write("kept", log);
+  ASSERT_TRUE(OutputFolder::claim(path()).ok());
+  fs::remove(in("log.txt"));
   fs::create_hard_link(kept, in("log.txt"));
   ASSERT_TRUE(OutputFolder::claim(path()).ok());
   EXPECT_EQ(*readFile(kept), log);
