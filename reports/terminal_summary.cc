@@ -362,6 +362,11 @@ std::string upper(std::string text) {
 
 }  // namespace
 
+std::span<const std::string_view> terminalColours() {
+  static constexpr std::array<std::string_view, 5> kAll{kRed, kGreen, kYellow, kBold, kPlain};
+  return kAll;
+}
+
 std::string terminalSummary(const ScenarioResult& result, const TerminalStyle& style) {
   const auto paint = [&](const std::string& text, const char* colour) {
     return style.colour ? colour + text + kPlain : text;

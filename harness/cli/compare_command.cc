@@ -35,15 +35,16 @@ int compare(const CompareOptions& options) {
   if (options.json) {
     print(reports::comparisonJson(comparison));
   } else if (options.markdown) {
-    std::cout << reports::markdownSummary(comparison);
+    printPlain(reports::markdownSummary(comparison));
   } else {
-    std::cout << reports::comparisonText(comparison);
+    printPlain(reports::comparisonText(comparison));
   }
   if (!options.out.empty()) {
     const Status status = reports::writeComparison(comparison, options.out);
     if (!status.ok()) return fail("compare", status, kExitCannotRun);
-    if (!options.json && !options.markdown)
-      std::cout << "report: " << options.out << "/compare.html\n";
+    if (!options.json && !options.markdown) {
+      printPlain("report: " + options.out + "/compare.html\n");
+    }
   }
   return exitCodeOf(comparison.standing());
 }

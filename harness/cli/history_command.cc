@@ -60,12 +60,12 @@ int trend(HistoryOptions options) {
   if (options.json) {
     print(reports::comparisonJson(comparison));
   } else {
-    std::cout << reports::comparisonText(comparison);
+    printPlain(reports::comparisonText(comparison));
   }
   if (!options.out.empty()) {
     const Status status = reports::writeComparison(comparison, options.out, "trend");
     if (!status.ok()) return fail("history", status, kExitCannotRun);
-    if (!options.json) std::cout << "report: " << options.out << "/trend.html\n";
+    if (!options.json) printPlain("report: " + options.out + "/trend.html\n");
   }
   return exitCodeOf(comparison.standing());
 }

@@ -204,8 +204,8 @@ int init(InitOptions options, bool any_option, bool names_program) {
   } else if (options.out.empty()) {
     std::cout << *text;
   } else {
-    std::cout << options.out << "\n";
-    std::cerr << "run it with: faultline run " << options.out << '\n';
+    printPlain(options.out + "\n");
+    std::cerr << "run it with: faultline run " << printable(options.out) << '\n';
   }
   return kExitOk;
 }

@@ -5,9 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <tuple>
+#include <utility>
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "reports/terminal_summary.h"
 
 namespace faultline::cli {
 
@@ -15,6 +18,20 @@ void print(const Json& json) {
   constexpr int kIndent = 2;
   std::cout << printableJson(json.dump(kIndent, ' ', false, Json::error_handler_t::replace))
             << '\n';
+}
+
+void printPlain(std::string_view text, bool coloured) {
+  while (!text.empty()) {
+    std::size_t end = text.size(), length = 0;
+    if (coloured) {
+      for (const std::string_view sequence : reports::terminalColours()) {
+        const std::size_t at = text.find(sequence);
+        if (at < end) std::tie(end, length) = std::pair(at, sequence.size());
+      }
+    }
+    std::cout << printable(text.substr(0, end)) << text.substr(end, length);
+    text.remove_prefix(end + length);
+  }
 }
 
 int fail(std::string_view verb, const Status& status, int code) {

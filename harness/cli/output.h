@@ -19,6 +19,10 @@ using Json = nlohmann::ordered_json;
 /// Prints a document on stdout. Bytes that are not UTF-8 (of file names) are replaced, not fatal.
 void print(const Json& json);
 
+/// Prints text on stdout as a terminal may get it (`printable`), whatever results, files and users
+/// have put into it. With `coloured` the summary's own sequences for colours stay.
+void printPlain(std::string_view text, bool coloured = false);
+
 /// Says on stderr, as text that may be printed, why `faultline VERB` cannot go on; returns `code`.
 int fail(std::string_view verb, const Status& status, int code);
 

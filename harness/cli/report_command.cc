@@ -40,8 +40,6 @@ struct ReportOptions {
   bool json = false;
 };
 
-void printPlain(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
 reports::Json summaryOf(const reports::ScenarioResult& result, const std::string& directory) {
   reports::Json files = reports::Json::array();
   for (const auto& renderer : reports::allRenderers()) {
@@ -63,8 +61,9 @@ int reportAgain(const std::string& directory, bool json, bool markdown) {
   } else if (markdown) {
     printPlain(reports::markdownSummary(*result));
   } else {
-    printPlain(reports::terminalSummary(
-        *result, {.colour = terminalOf(STDOUT_FILENO).colour, .report_dir = directory}));
+    const bool colour = terminalOf(STDOUT_FILENO).colour;
+    printPlain(reports::terminalSummary(*result, {.colour = colour, .report_dir = directory}),
+               colour);
   }
   return kExitOk;
 }

@@ -232,12 +232,12 @@ int runOne(const scenario::Scenario& scenario, const std::string& file, const Ru
                          {"interrupted", outcome.result.interrupted},
                          {"result", place + "/result.json"}});
   } else if (options.quiet) {
-    std::cout << outcome.result.headline << '\n';
+    printPlain(outcome.result.headline + "\n");
   } else {
-    std::cout << reports::collectivesText(outcome.result)
-              << reports::terminalSummary(
-                     outcome.result,
-                     {.colour = terminalOf(STDOUT_FILENO).colour, .report_dir = readable});
+    const bool colour = terminalOf(STDOUT_FILENO).colour;
+    printPlain(reports::collectivesText(outcome.result));
+    printPlain(reports::terminalSummary(outcome.result, {.colour = colour, .report_dir = readable}),
+               colour);
   }
   if (outcome.keptCluster) holdUntilInterrupted(*outcome.keptCluster, privileges, interrupt);
   if (!outcome.benchError.ok()) {
@@ -282,7 +282,7 @@ int runScenario(const RunOptions& options) {
       if (options.json) {
         plans.push_back(planJson(scenario));
       } else {
-        std::cout << planText(scenario);
+        printPlain(planText(scenario));
       }
     }
     if (options.json) print(plans);

@@ -50,6 +50,24 @@ TEST_F(ReportCommandTest, MakesAMatrixOfAllResultsInADirectory) {
   EXPECT_EQ(run(directory_ + "/a " + directory_ + "/b"), kExitUsage) << "which report?";
 }
 
+TEST_F(ReportCommandTest, ControlCharactersOfAResultReachNoTerminal) {
+  auto result = testing::sampleResult();
+  result.scenario["name"] = "x\x1b]0;title\x07\x1b[8m\xc2\x9b";
+  for (reports::Run& one : result.runs) {
+    one.message = "\x1b[2J";
+    for (reports::AppliedFault& fault : one.faults) fault.kind += "\x1b[8m";
+  }
+  ASSERT_TRUE(reports::renderAll(result, directory_ + "/a").ok());
+  for (const char* what :
+       {"", "--markdown ", "--matrix ", "--matrix --markdown ", "--table ", "--sweep "}) {
+    run(what + directory_ + "/a");
+    EXPECT_NE(out_, "") << what << err_;
+    for (const char* bad : {"\x1b", "\x07", "\xc2\x9b"}) {
+      EXPECT_EQ(out_.find(bad), std::string::npos) << what << out_;
+    }
+  }
+}
+
 TEST_F(ReportCommandTest, PrintsMarkdownForPullRequests) {
   for (const char* name : {"/a", "/b"}) {
     ASSERT_TRUE(reports::renderAll(testing::sampleResult(), directory_ + name).ok());
