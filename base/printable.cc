@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace faultline {
@@ -16,6 +17,20 @@ std::uint32_t codePoint(std::string_view sequence) {
     code = code << 6 | (static_cast<unsigned char>(c) & 0x3fU);
   }
   return code;
+}
+
+/// Where a character begins, at `at` or before.
+std::size_t beginOfCharacter(std::string_view text, std::size_t at) {
+  while (at > 0 && at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) --at;
+  return at;
+}
+
+/// Without its middle when it is longer than `longest`.
+std::string withoutMiddle(std::string_view text, std::size_t longest) {
+  if (text.size() <= longest) return std::string(text);
+  const std::size_t front = beginOfCharacter(text, longest / 2);
+  const std::size_t back = beginOfCharacter(text, text.size() - longest / 4);
+  return fmt::format("{}...({} bytes)...{}", text.substr(0, front), text.size(), text.substr(back));
 }
 
 }  // namespace
@@ -62,6 +77,20 @@ std::string printable(std::string_view text) {
     text.remove_prefix(length);
   }
   return safe;
+}
+
+std::string printableMessage(std::string_view text) {
+  constexpr std::size_t kLongestWord = 400, kLongestMessage = 8000;
+  constexpr std::string_view kBlanks = " \t\n\r";
+  std::string message;
+  while (!text.empty()) {
+    const std::size_t word = std::min(text.find_first_of(kBlanks), text.size());
+    message += withoutMiddle(text.substr(0, word), kLongestWord);
+    const std::size_t next = std::min(text.find_first_not_of(kBlanks, word), text.size());
+    message += withoutMiddle(text.substr(word, next - word), kLongestWord);
+    text.remove_prefix(next);
+  }
+  return printable(withoutMiddle(message, kLongestMessage));
 }
 
 std::string printableJson(std::string_view json) {

@@ -20,6 +20,10 @@ bool isCommand(std::string_view text, std::size_t length);
 /// has such text in it goes through this when it is printed or logged.
 std::string printable(std::string_view text);
 
+/// The same for a message that quotes what users, files or programs have said: a word of more than
+/// 400 bytes loses its middle, and so does a message of more than 8000.
+std::string printableMessage(std::string_view text);
+
 /// The same for a JSON document, which stays the same document.
 std::string printableJson(std::string_view json);
 

@@ -115,7 +115,7 @@ std::string whyNoOption(CLI::App& app, const Words& words) {
 /// `help [VERB...]`: the help of that verb, also where words that are no verb follow.
 int help(CLI::App& app, const Words& words) {
   if (const std::string why = whyNoVerb(app, words); !why.empty()) {
-    std::cerr << printable(why) << '\n';
+    std::cerr << printableMessage(why) << '\n';
     return kExitUsage;
   }
   std::size_t next = 0;
@@ -140,7 +140,7 @@ bool asksForVersion(const Words& words) {
 }
 
 int mistake(const std::string& why, const std::string& call) {
-  std::cerr << printable(why) << fmt::format("\n'{} --help' says more\n", call);
+  std::cerr << printableMessage(why) << fmt::format("\n'{} --help' says more\n", call);
   return kExitUsage;
 }
 

@@ -395,7 +395,7 @@ int unknownName(const std::string& name) {
   const std::string_view closest = closestWord(owned ? name.substr(dot + 1) : name, known);
   const std::vector<std::string> categories = categoryNames();
   const bool is_category = std::ranges::count(categories, name) > 0;
-  std::cerr << fmt::format("faultline describe: there is no '{}'{}\n", printable(name),
+  std::cerr << fmt::format("faultline describe: there is no '{}'{}\n", printableMessage(name),
                            is_category       ? fmt::format("; 'faultline list {}' shows them", name)
                            : closest.empty() ? "; 'faultline list' shows what there is"
                                              : fmt::format(" (did you mean '{}'?)", closest));

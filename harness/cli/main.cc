@@ -1,10 +1,14 @@
 #include <poll.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <string>
 #include <string_view>
 
 #include "base/limits.h"
@@ -31,6 +35,17 @@ bool outputArrived() {
   return ::poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
+/// Why not: the error is long gone, and a limit that is reached still is.
+std::string whyNotArrived() {
+  struct stat file = {};
+  rlimit limit = {};
+  const bool at_limit = ::fstat(STDOUT_FILENO, &file) == 0 && S_ISREG(file.st_mode) &&
+                        ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+                        static_cast<rlim_t>(file.st_size) >= limit.rlim_cur;
+  if (!at_limit) return "is the disk full?";
+  return "the file is as large as files may be" + faultline::limitBehind(EFBIG);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -46,12 +61,12 @@ int main(int argc, char** argv) {
   try {
     const int code = faultline::cli::main(argc, argv);
     if (outputArrived()) return code;
-    std::cerr << "faultline: the standard output could not be written: is the disk full?\n";
+    std::cerr << "faultline: the standard output could not be written: " << whyNotArrived() << '\n';
     return code == faultline::cli::kExitOk ? faultline::cli::kExitCannotRun : code;
   } catch (const std::exception& error) {
     // Caught so that everything on the way here was unwound: faults reverted, ranks ended.
     const std::string why = faultline::statusOf(error).message();
-    std::cerr << "faultline: " << faultline::printable(why) << '\n';
+    std::cerr << "faultline: " << faultline::printableMessage(why) << '\n';
     return faultline::cli::kExitCannotRun;
   }
 }

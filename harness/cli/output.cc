@@ -35,7 +35,7 @@ void printPlain(std::string_view text, bool coloured) {
 }
 
 int fail(std::string_view verb, const Status& status, int code) {
-  std::cerr << "faultline " << verb << ": " << printable(status.message()) << '\n';
+  std::cerr << "faultline " << verb << ": " << printableMessage(status.message()) << '\n';
   return code;
 }
 

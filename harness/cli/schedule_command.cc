@@ -52,7 +52,7 @@ std::string footerOf(const std::string& examples) {
 }
 
 int usageMistake(const Status& status) {
-  fmt::print(stderr, "schedule: {}\n", printable(status.message()));
+  fmt::print(stderr, "schedule: {}\n", printableMessage(status.message()));
   return kExitUsage;
 }
 

@@ -72,8 +72,8 @@ std::string siblingMeant(const std::filesystem::path& path) {
 }  // namespace
 
 std::string Mistake::toString() const {
-  if (line == 0) return printable(fmt::format("{}: {}", source, message));
-  return printable(fmt::format("{}:{}:{}: {}", source, line, column, message));
+  if (line == 0) return printableMessage(fmt::format("{}: {}", source, message));
+  return printableMessage(fmt::format("{}:{}:{}: {}", source, line, column, message));
 }
 
 ReadResult readScenario(std::string_view yaml, const std::string& source,

@@ -137,6 +137,33 @@ TEST(RunTest, RandomDataNeedTheReferenceAlsoWithStrategy) {
                    "name fault_free too");
 }
 
+TEST(CliTest, NoMessageRepeatsAHugeArgument) {
+  const std::string huge(100'000, 'x');
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{huge},
+        {"run", huge},
+        {"report", huge},
+        {"run", "--" + huge},
+        {"run", "--set", huge},
+        {"run", "a.yaml", "--set", huge},
+        {"run", "a.yaml", "--seed", huge},
+        {"validate", "a.yaml", "--set", "x=" + huge},
+        {"describe", huge},
+        {"list", huge},
+        {"schedule", "show", "--algorithm", huge, "--ranks", "4"},
+        {"schedule", "show", "--algorithm", "ring", "--ranks", huge},
+        {"inject", huge},
+        {"init", "--fault", huge},
+        {"compare", huge, huge},
+        {"history", "add", huge, huge},
+        {"help", huge}}) {
+    const Ran ran = runFaultline(words);
+    EXPECT_NE(ran.exit, 0);
+    EXPECT_NE(ran.out + ran.err, "") << words.front();
+    EXPECT_LT(ran.out.size() + ran.err.size(), 10'000u) << words[0] << ' ' << words.back()[0];
+  }
+}
+
 TEST(CliTest, OutputThatCannotBeWrittenIsNoSuccess) {
   const auto shell = [](const std::string& command) {
     return testing::runProgram("/bin/sh",
@@ -145,6 +172,10 @@ TEST(CliTest, OutputThatCannotBeWrittenIsNoSuccess) {
   const Ran full = shell("\"$0\" list > /dev/full");
   EXPECT_EQ(full.exit, 3);
   EXPECT_THAT(full.err, HasSubstr("standard output"));
+  const Ran limited = shell("cd $(mktemp -d) && ulimit -f 1 && \"$0\" describe scenario > out");
+  EXPECT_EQ(limited.exit, 3);
+  EXPECT_THAT(limited.err, HasSubstr("ulimit -f"));
+  EXPECT_EQ(limited.err.find("disk"), std::string::npos) << limited.err;
   const Ran left = shell("{ \"$0\" describe scenario; echo $? >&2; } | head -1");
   EXPECT_EQ(left.err, "0\n") << "its reader had enough";
 }

@@ -44,5 +44,18 @@ TEST(PrintableTest, JsonStaysTheSameDocument) {
             "{\"a\": \"\\u009b\\u202e\\u007f\u00fc\"}\n");
 }
 
+TEST(PrintableMessage, AHugeWordOfAUserIsShortenedAndTheRestStays) {
+  const std::string huge(100'000, 'x');
+  const std::string message = printableMessage("there is no '" + huge + "' here \x1b");
+  EXPECT_LT(message.size(), 500u);
+  EXPECT_TRUE(message.starts_with("there is no 'xxx")) << message;
+  EXPECT_TRUE(message.ends_with("xxx' here \\x1b")) << message;
+  EXPECT_EQ(printableMessage("short, as it is\nand two lines"), "short, as it is\nand two lines");
+  std::string words;
+  for (int i = 0; i < 50'000; ++i) words += "ä ";
+  EXPECT_LT(printableMessage(words).size(), 8'100u);
+  EXPECT_EQ(printableMessage(words).find("\\x"), std::string::npos) << "no character is cut";
+}
+
 }  // namespace
 }  // namespace faultline
