@@ -83,6 +83,7 @@ Result<ClaimedFiles> ClaimedFiles::claim(const std::string& directory,
   const bool marked =
       beginningOf(folder.get(), mark.name.c_str()).find(mark.text) != std::string::npos;
   std::set<std::string> older;
+  if (marked && !record.mayReplace(mark.name)) older.insert(mark.name);
   for (const std::string& name : names) {
     struct stat there = {};
     if (::fstatat(folder.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) continue;
@@ -93,7 +94,7 @@ Result<ClaimedFiles> ClaimedFiles::claim(const std::string& directory,
                     path, name, kindOf(there.st_mode));
     }
     if (record.mayReplace(name)) continue;
-    if (record.there() || !marked) {
+    if (!marked || (record.there() && !mark.besideRecord)) {
       return errorf(Code::kAlreadyExists,
                     "{}/{} was not made by faultline, which would overwrite it: choose another "
                     "directory",

@@ -40,6 +40,8 @@ class ClaimedFiles {
   struct Mark {
     std::string name;  ///< the file
     std::string text;  ///< in its first bytes
+    /// Whether there may be such files in a folder that has a record of others.
+    bool besideRecord = true;
   };
 
   /// May write `names` into `directory`. kAlreadyExists when something else has one of the names,

@@ -21,6 +21,8 @@ namespace faultline::reports {
 namespace {
 
 constexpr const char* kNeverOver = "never";
+constexpr const char* kComparisonSchema = "faultline.comparison/1";
+
 constexpr std::size_t kMostDifferences = 12;  // on a terminal; the files have them all
 
 /// Four digits are more than any of these medians is known to.
@@ -365,7 +367,7 @@ Json comparisonJson(const Comparison& comparison) {
   }
   Json rows = Json::array();
   for (const Comparison::Row& row : comparison.rows) rows.push_back(jsonOf(row));
-  return {{"schema", "faultline.comparison/1"},
+  return {{"schema", kComparisonSchema},
           {"base", comparison.base},
           {"new", comparison.now},
           {"tolerance_pct", comparison.tolerance_pct},
@@ -405,19 +407,21 @@ std::string comparisonHtml(const Comparison& comparison) {
 }
 
 Status writeComparison(const Comparison& comparison, const std::string& directory,
-                       const std::string& name) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
+                       const std::string& name, Earlier earlier) {
+  const auto file = [&](const char* ending) { return fmt::format("{}.{}", name, ending); };
+  ASSIGN_OR_RETURN(ClaimedFiles claimed,
+                   ClaimedFiles::claim(directory, {file("html"), file("json"), file("md")},
+                                       {file("json"), kComparisonSchema}, earlier));
   RETURN_IF_ERROR(writeFileAtomically(fmt::format("{}/{}.html", directory, name),
                                       comparisonHtml(comparison), Sync::kYes, Links::kRefused));
   RETURN_IF_ERROR(writeFileAtomically(fmt::format("{}/{}.md", directory, name),
                                       markdownSummary(comparison), Sync::kYes, Links::kRefused));
-  return writeFileAtomically(
+  RETURN_IF_ERROR(writeFileAtomically(
       fmt::format("{}/{}.json", directory, name),
       comparisonJson(comparison).dump(kJsonSpaces, ' ', false, Json::error_handler_t::replace) +
           "\n",
-      Sync::kYes, Links::kRefused);
+      Sync::kYes, Links::kRefused));
+  return claimed.finish();
 }
 
 }  // namespace faultline::reports

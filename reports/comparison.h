@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/claimed_folder.h"
 #include "base/status.h"
 #include "reports/result.h"
 
@@ -118,7 +119,8 @@ Json comparisonJson(const Comparison& comparison);
 std::string comparisonHtml(const Comparison& comparison);
 
 /// Writes `name`.html, `name`.md and `name`.json into `directory`, which is created when missing.
+/// Errors as ClaimedFiles::claim; with kReplaced files of an earlier version are replaced.
 Status writeComparison(const Comparison& comparison, const std::string& directory,
-                       const std::string& name = "compare");
+                       const std::string& name = "compare", Earlier earlier = Earlier::kRefused);
 
 }  // namespace faultline::reports

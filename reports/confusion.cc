@@ -20,6 +20,8 @@
 namespace faultline::reports {
 namespace {
 
+constexpr const char* kConfusionSchema = "faultline.confusion/1";
+
 /// One of the times of a row.
 struct Times {
   const char* name;
@@ -196,12 +198,8 @@ Json confusionJson(const ConfusionMatrix& matrix) {
       json[fmt::format("{}_ms", times.name)] = toJson(row.*times.of);
     }
   }
-  return {{"schema", "faultline.confusion/1"},
-          {"results", matrix.results},
-          {"runs", matrix.runs},
-          {"strikes", matrix.strikes},
-          {"unproved", matrix.unproved},
-          {"columns", matrix.columns},
+  return {{"schema", kConfusionSchema}, {"results", matrix.results},   {"runs", matrix.runs},
+          {"strikes", matrix.strikes},  {"unproved", matrix.unproved}, {"columns", matrix.columns},
           {"rows", std::move(rows)}};
 }
 
@@ -240,17 +238,18 @@ std::string confusionHtml(const ConfusionMatrix& matrix) {
 }
 
 Status writeConfusion(const ConfusionMatrix& matrix, const std::vector<ScenarioResult>& results,
-                      const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
+                      const std::string& directory, Earlier earlier) {
+  ASSIGN_OR_RETURN(ClaimedFiles claimed,
+                   ClaimedFiles::claim(directory, {"matrix.html", "matrix.json", "summary.md"},
+                                       {"matrix.json", kConfusionSchema}, earlier));
   RETURN_IF_ERROR(writeFileAtomically(directory + "/matrix.html", confusionHtml(matrix), Sync::kYes,
                                       Links::kRefused));
   RETURN_IF_ERROR(writeFileAtomically(directory + "/summary.md", markdownSummary(matrix, results),
                                       Sync::kYes, Links::kRefused));
-  return writeFileAtomically(directory + "/matrix.json",
-                             confusionJson(matrix).dump(kJsonSpaces) + "\n", Sync::kYes,
-                             Links::kRefused);
+  RETURN_IF_ERROR(writeFileAtomically(directory + "/matrix.json",
+                                      confusionJson(matrix).dump(kJsonSpaces) + "\n", Sync::kYes,
+                                      Links::kRefused));
+  return claimed.finish();
 }
 
 }  // namespace faultline::reports

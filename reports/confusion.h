@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/claimed_folder.h"
 #include "base/status.h"
 #include "reports/result.h"
 
@@ -66,8 +67,9 @@ Json confusionJson(const ConfusionMatrix& matrix);
 std::string confusionHtml(const ConfusionMatrix& matrix);
 
 /// Writes matrix.html, matrix.json and summary.md into a directory, which is created when missing.
-/// `results` are those that the matrix is of.
+/// `results` are those that the matrix is of. Errors as ClaimedFiles::claim; with kReplaced files
+/// of an earlier version are replaced.
 Status writeConfusion(const ConfusionMatrix& matrix, const std::vector<ScenarioResult>& results,
-                      const std::string& directory);
+                      const std::string& directory, Earlier earlier = Earlier::kRefused);
 
 }  // namespace faultline::reports

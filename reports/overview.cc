@@ -17,6 +17,8 @@
 namespace faultline::reports {
 namespace {
 
+constexpr const char* kOverviewTitle = "Overview · Faultline";
+
 Json orNull(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json viewOf(const Percentiles& times) {
@@ -103,7 +105,7 @@ Json overviewView(std::span<const OverviewEntry> entries) {
 }
 
 std::string overviewHtml(std::span<const OverviewEntry> entries) {
-  const std::string head = pageHead("Overview · Faultline", PageScripts::kInline);
+  const std::string head = pageHead(kOverviewTitle, PageScripts::kInline);
   const std::string data = escapedForScript(overviewView(entries));
   return filled(assets::overviewTemplate(), {{"head", head},
                                              {"data", data},
@@ -111,12 +113,14 @@ std::string overviewHtml(std::span<const OverviewEntry> entries) {
                                              {"script", assets::overviewJs()}});
 }
 
-Status writeOverview(std::span<const OverviewEntry> entries, const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return Status::fromErrno(error.value(), "create the directory " + directory);
-  return writeFileAtomically(directory + "/overview.html", overviewHtml(entries), Sync::kYes,
-                             Links::kRefused);
+Status writeOverview(std::span<const OverviewEntry> entries, const std::string& directory,
+                     Earlier earlier) {
+  ASSIGN_OR_RETURN(ClaimedFiles claimed,
+                   ClaimedFiles::claim(directory, {"overview.html"},
+                                       {"overview.html", kOverviewTitle}, earlier));
+  RETURN_IF_ERROR(writeFileAtomically(directory + "/overview.html", overviewHtml(entries),
+                                      Sync::kYes, Links::kRefused));
+  return claimed.finish();
 }
 
 }  // namespace faultline::reports

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "base/claimed_folder.h"
 #include "base/status.h"
 #include "reports/result.h"
 
@@ -23,7 +24,9 @@ Json overviewView(std::span<const OverviewEntry> entries);
 /// result.
 std::string overviewHtml(std::span<const OverviewEntry> entries);
 
-/// Writes overview.html into `directory`, which is created when missing.
-Status writeOverview(std::span<const OverviewEntry> entries, const std::string& directory);
+/// Writes overview.html into `directory`, which is created when missing. Errors as
+/// ClaimedFiles::claim; with kReplaced a page of an earlier version is replaced.
+Status writeOverview(std::span<const OverviewEntry> entries, const std::string& directory,
+                     Earlier earlier = Earlier::kRefused);
 
 }  // namespace faultline::reports

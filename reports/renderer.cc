@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/atomic_file.h"
+#include "base/claimed_folder.h"
 #include "reports/result_json.h"
 
 namespace faultline::reports {
@@ -68,7 +69,20 @@ Status renderAll(const ScenarioResult& result, const std::string& directory) {
 
 Status renderDirectory(const std::string& directory) {
   ASSIGN_OR_RETURN(const ScenarioResult result, readResult(directory));
-  return renderWith(allRenderers(), 1, result, directory);  // all but result.json itself
+  // Who names a result by a link means the folder that it leads to.
+  std::error_code error;
+  const std::string folder = std::filesystem::canonical(directory, error);
+  if (error) return Status::fromErrno(error.value(), "open the directory " + directory);
+  std::vector<std::string> files = filesOf(result);
+  std::erase(files, makeJsonRenderer()->fileName());
+  ASSIGN_OR_RETURN(
+      ClaimedFiles claimed,
+      ClaimedFiles::claim(
+          folder, files,
+          {.name = makeJsonRenderer()->fileName(), .text = kResultSchema, .besideRecord = false},
+          Earlier::kReplaced));
+  RETURN_IF_ERROR(renderWith(allRenderers(), 1, result, folder));  // all but result.json itself
+  return claimed.finish();
 }
 
 }  // namespace faultline::reports

@@ -50,7 +50,8 @@ std::vector<std::string> filesOf(const ScenarioResult& result);
 /// not keep the others from being tried; the first error is returned.
 Status renderAll(const ScenarioResult& result, const std::string& directory);
 
-/// Reads `directory`/result.json and writes the other files again.
+/// Reads `directory`/result.json and writes the other files again. kAlreadyExists when one of them
+/// is not of this result.
 Status renderDirectory(const std::string& directory);
 
 }  // namespace faultline::reports

@@ -20,6 +20,7 @@ struct CompareOptions {
   double tolerance_pct = kDefaultTolerancePercent;
   bool allow_missing = false;
   std::string out;
+  Earlier earlier = Earlier::kRefused;
   bool markdown = false;
   bool json = false;
 };
@@ -40,8 +41,9 @@ int compare(const CompareOptions& options) {
     printPlain(reports::comparisonText(comparison));
   }
   if (!options.out.empty()) {
-    const Status status = reports::writeComparison(comparison, options.out);
-    if (!status.ok()) return fail("compare", status, kExitCannotRun);
+    const Status status =
+        reports::writeComparison(comparison, options.out, "compare", options.earlier);
+    if (!status.ok()) return fail("compare", status, exitOfWriting(status));
     if (!options.json && !options.markdown) {
       printPlain("report: " + options.out + "/compare.html\n");
     }
@@ -70,6 +72,7 @@ CLI::App* addCompareCommand(CLI::App& app, int& exit_code) {
                     "Scenarios and strategies that NEW has not are no change for the worse");
   command->add_option("--out", options->out,
                       "Write compare.html, compare.json and compare.md into this directory");
+  addForceFlag(*command, options->earlier);
   command->add_flag("--markdown", options->markdown,
                     "Print a summary in Markdown, for a pull request");
   addJsonFlag(*command, options->json);

@@ -23,6 +23,7 @@ struct HistoryOptions {
   history::TrendOptions trend{.name = "", .tolerance_pct = kDefaultTolerancePercent};
   bool allow_missing = false;
   std::string out;
+  Earlier earlier = Earlier::kRefused;
   bool json = false;
 };
 
@@ -32,7 +33,10 @@ int add(const HistoryOptions& options) {
   const auto results = readResults(options.results);
   if (!results.ok()) return fail("history", results.status(), kExitUsage);
   auto store = history::Store::open(options.database);
-  if (!store.ok()) return fail("history", store.status(), kExitCannotRun);
+  if (!store.ok()) {
+    const bool in_the_way = store.status().code() == Code::kAlreadyExists;
+    return fail("history", store.status(), in_the_way ? kExitUsage : kExitCannotRun);
+  }
   int added = 0;
   for (const reports::ScenarioResult& result : *results) {
     const auto was_new = store->add(result);
@@ -63,8 +67,9 @@ int trend(HistoryOptions options) {
     printPlain(reports::comparisonText(comparison));
   }
   if (!options.out.empty()) {
-    const Status status = reports::writeComparison(comparison, options.out, "trend");
-    if (!status.ok()) return fail("history", status, kExitCannotRun);
+    const Status status =
+        reports::writeComparison(comparison, options.out, "trend", options.earlier);
+    if (!status.ok()) return fail("history", status, exitOfWriting(status));
     if (!options.json) printPlain("report: " + options.out + "/trend.html\n");
   }
   return exitCodeOf(comparison.standing());
@@ -125,6 +130,7 @@ CLI::App* addHistoryCommand(CLI::App& app, int& exit_code) {
                     "Scenarios that the last night did not run, and strategies that the newest "
                     "result has not, are no change for the worse");
   showing->add_option("--out", options->out, "Write trend.html and trend.json into this directory");
+  addForceFlag(*showing, options->earlier);
   addJsonFlag(*showing, options->json);
   showing->callback([options, &exit_code] { exit_code = trend(*options); });
 

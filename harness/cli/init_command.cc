@@ -157,7 +157,11 @@ bool askAll(InitOptions& options) {
 }
 
 Status writeNew(const std::string& path, const std::string& text, bool force) {
-  if (force) return writeFileAtomically(path, text);
+  // A link is no file that is there: what it leads to was not named.
+  if (force) {
+    return writeFileAtomically(path, text, Sync::kYes,
+                               isStream(path) ? Links::kFollowed : Links::kRefused);
+  }
   constexpr int kMode = 0666;
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
   if (!file && errno == EEXIST) {
@@ -166,7 +170,7 @@ Status writeNew(const std::string& path, const std::string& text, bool force) {
   }
   if (!file) return Status::fromErrno(errno, "create " + path);
   // Ours by now: replaced as a whole, so that no half of it is left by a full disk.
-  const Status written = writeFileAtomically(path, text);
+  const Status written = writeFileAtomically(path, text, Sync::kYes, Links::kRefused);
   if (!written.ok()) (void)::unlink(path.c_str());
   return written;
 }

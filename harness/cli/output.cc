@@ -10,6 +10,7 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "harness/cli/cli.h"
 #include "reports/terminal_summary.h"
 
 namespace faultline::cli {
@@ -37,6 +38,18 @@ void printPlain(std::string_view text, bool coloured) {
 int fail(std::string_view verb, const Status& status, int code) {
   std::cerr << "faultline " << verb << ": " << printableMessage(status.message()) << '\n';
   return code;
+}
+
+int exitOfWriting(const Status& status) {
+  const bool place =
+      status.code() == Code::kAlreadyExists || status.code() == Code::kInvalidArgument;
+  return place ? kExitUsage : kExitCannotRun;
+}
+
+void addForceFlag(CLI::App& command, Earlier& earlier) {
+  command.add_flag_callback(
+      "--force", [&earlier] { earlier = Earlier::kReplaced; },
+      "Replace files in --out that an earlier version wrote");
 }
 
 void setFooter(CLI::App& command, std::string_view words,

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/claimed_folder.h"
 #include "base/status.h"
 
 /// What the verbs share: data goes to stdout, in one of two forms.
@@ -25,6 +26,13 @@ void printPlain(std::string_view text, bool coloured = false);
 
 /// Says on stderr, as text that may be printed, why `faultline VERB` cannot go on; returns `code`.
 int fail(std::string_view verb, const Status& status, int code);
+
+/// The exit code where files could not be written into a folder that the user has named: a usage
+/// mistake when something that is not ours is in their way.
+int exitOfWriting(const Status& status);
+
+/// `--force` of verbs that write files into a folder.
+void addForceFlag(CLI::App& command, Earlier& earlier);
 
 /// What stands below the options in the help of a verb, for all verbs alike: `words` (may be
 /// empty), examples, and exit codes.

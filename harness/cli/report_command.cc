@@ -36,6 +36,7 @@ struct ReportOptions {
   bool sweep = false;
   bool overview = false;
   std::string out;
+  Earlier earlier = Earlier::kRefused;
   bool markdown = false;
   bool json = false;
 };
@@ -55,7 +56,7 @@ int reportAgain(const std::string& directory, bool json, bool markdown) {
   const auto result = reports::readResult(directory);
   if (!result.ok()) return fail("report", result.status(), kExitUsage);
   const Status status = reports::renderDirectory(directory);
-  if (!status.ok()) return fail("report", status, kExitCannotRun);
+  if (!status.ok()) return fail("report", status, exitOfWriting(status));
   if (json) {
     print(summaryOf(*result, directory));
   } else if (markdown) {
@@ -98,8 +99,8 @@ int matrix(const ReportOptions& options) {
   if (plain && !complaint.empty()) printPlain("\n" + complaint + "\n");
   const int verdict = complaint.empty() ? kExitOk : kExitExpectation;
   if (options.out.empty()) return verdict;
-  const Status status = reports::writeConfusion(matrix, *results, options.out);
-  if (!status.ok()) return fail("report", status, kExitCannotRun);
+  const Status status = reports::writeConfusion(matrix, *results, options.out, options.earlier);
+  if (!status.ok()) return fail("report", status, exitOfWriting(status));
   if (plain) printPlain("\nreport: " + options.out + "/matrix.html\n");
   return verdict;
 }
@@ -122,8 +123,8 @@ int overview(const ReportOptions& options) {
     entries.push_back({&one.result, reportOf(one, options.out)});
   }
   if (options.json) print(reports::overviewView(entries));
-  const Status status = reports::writeOverview(entries, options.out);
-  if (!status.ok()) return fail("report", status, kExitCannotRun);
+  const Status status = reports::writeOverview(entries, options.out, options.earlier);
+  if (!status.ok()) return fail("report", status, exitOfWriting(status));
   if (!options.json) printPlain("report: " + options.out + "/overview.html\n");
   return kExitOk;
 }
@@ -186,6 +187,7 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
       "--out", options->out,
       "With --matrix or --overview: write matrix.html, matrix.json and summary.md, or "
       "overview.html, into this directory");
+  addForceFlag(*command, options->earlier);
   command
       ->add_flag("--markdown", options->markdown,
                  "Print a summary in Markdown, for a pull request; with --matrix of all results")
@@ -201,7 +203,8 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
        "faultline report --overview nightly/acceptance --out nightly",
        "faultline report --matrix nightly/acceptance --out nightly",
        "faultline report --table nightly/acceptance", "faultline report --sweep nightly/sweep"},
-      "0 ok, 2 usage mistake or no result, 3 a file could not be written");
+      "0 ok, 2 usage mistake, no result, or something else in the place of a file, 3 a file could "
+      "not be written");
   command->callback([options, directories, &exitCode] {
     if (directories->empty() && !options->schema) throw CLI::RequiredError("DIR");
     exitCode = report(*options);

@@ -127,6 +127,14 @@ Result<Store> Store::open(const std::string& path, int flags) {
       !known.ok() && known.status().code() == Code::kInvalidArgument) {
     return known.status().withContext("open the history");
   }
+  // A link to nothing: a file would be made in a place that nobody named.
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored)) &&
+      !std::filesystem::exists(path, ignored)) {
+    return errorf(Code::kAlreadyExists,
+                  "open the history {}: it is a symbolic link to nothing, which is not followed",
+                  path);
+  }
   sqlite3* made = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &made, flags, nullptr);
   store.database_.reset(made);

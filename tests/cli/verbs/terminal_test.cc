@@ -331,6 +331,18 @@ TEST(InitTest, WritesAFileThatValidatesAndNeverReplacesOne) {
               HasSubstr("fault 0: port_down"));
 }
 
+TEST(InitTest, FollowsNoLink) {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("elsewhere", folder.path() / "mine.yaml");
+  for (const bool force : {false, true}) {
+    std::vector<std::string> words{"init", "--out", "mine.yaml"};
+    if (force) words.emplace_back("--force");
+    EXPECT_EQ(runFaultline(words, folder.path()).exit, 2);
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "elsewhere"));
+    EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "mine.yaml"));
+  }
+}
+
 TEST(InitTest, WhatItWritesRuns) {
   const TemporaryFolder folder;
   const Ran written =

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 
+#include "base/input_file.h"
 #include "harness/cli/cli.h"
 #include "reports/renderer.h"
 #include "support/sample_result.h"
@@ -39,6 +41,28 @@ class CompareCommandTest : public CommandTest {
     return directory_ + "/" + name;
   }
 };
+
+TEST_F(CompareCommandTest, WhatIsOfOthersIsNeitherReplacedNorFollowed) {
+  write("base", 1);
+  const std::string base = directory_ + "/base", out = folder("out"), place = out + "/compare.md";
+  const std::string arguments = base + " " + base + " --out " + out;
+  for (const char* force : {"", " --force"}) {
+    std::ofstream(place) << "mine";
+    EXPECT_EQ(run(arguments + force), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr("compare.md was not made by faultline"));
+    EXPECT_EQ(*readFile(place), "mine");
+    fs::remove(place);
+    fs::create_symlink("/dev/null", place);
+    EXPECT_EQ(run(arguments + force), kExitUsage);
+    EXPECT_TRUE(fs::is_symlink(place));
+    fs::remove(place);
+  }
+  EXPECT_EQ(run(arguments), kExitOk) << err_;
+  EXPECT_EQ(run(arguments), kExitOk) << err_;
+  fs::remove(out + "/.faultline-made");  // as an earlier version would have left it
+  EXPECT_EQ(run(arguments), kExitUsage);
+  EXPECT_EQ(run(arguments + " --force"), kExitOk) << err_;
+}
 
 TEST_F(CompareCommandTest, ARegressionIsExitCodeOne) {
   write("base", 1);

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "base/input_file.h"
 #include "harness/cli/cli.h"
 #include "reports/renderer.h"
 #include "support/sample_result.h"
@@ -48,6 +50,50 @@ TEST_F(ReportCommandTest, MakesAMatrixOfAllResultsInADirectory) {
   EXPECT_TRUE(fs::exists(directory_ + "/matrix/matrix.html"));
   EXPECT_TRUE(fs::exists(directory_ + "/matrix/matrix.json"));
   EXPECT_EQ(run(directory_ + "/a " + directory_ + "/b"), kExitUsage) << "which report?";
+}
+
+TEST_F(ReportCommandTest, WhatIsOfOthersIsNeitherReplacedNorFollowed) {
+  ASSERT_TRUE(reports::renderAll(testing::sampleResult(), directory_ + "/a").ok());
+  const std::string out = directory_ + "/out", victim = directory_ + "/victim";
+  fs::create_directory(out);
+  std::ofstream(victim) << "mine";
+  for (const auto& [what, file] : {std::pair{"--matrix", "summary.md"},
+                                   {"--matrix", "matrix.html"},
+                                   {"--matrix", "matrix.json"},
+                                   {"--overview", "overview.html"}}) {
+    const std::string place = out + "/" + file;
+    const std::string arguments = fmt::format("{} {}/a --out {}", what, directory_, out);
+    for (const char* force : {"", " --force"}) {
+      std::ofstream(place) << "mine";
+      EXPECT_EQ(run(arguments + force), kExitUsage) << file;
+      EXPECT_THAT(err_, HasSubstr(std::string(file) + " was not made by faultline"));
+      EXPECT_EQ(*readFile(place), "mine");
+      fs::remove(place);
+      fs::create_symlink(victim, place);
+      EXPECT_EQ(run(arguments + force), kExitUsage) << file;
+      EXPECT_THAT(err_, HasSubstr("is a symbolic link"));
+      EXPECT_EQ(*readFile(victim), "mine");
+      fs::remove(place);
+    }
+  }
+  fs::create_directory_symlink(out, directory_ + "/link");
+  EXPECT_EQ(run("--matrix " + directory_ + "/a --out " + directory_ + "/link/"), kExitUsage);
+  EXPECT_FALSE(fs::exists(out + "/matrix.html"));
+}
+
+TEST_F(ReportCommandTest, ItsOwnFilesAreReplacedThoseOfEarlierVersionsWithForce) {
+  ASSERT_TRUE(reports::renderAll(testing::sampleResult(), directory_ + "/a").ok());
+  for (const char* what : {"--matrix ", "--overview "}) {
+    const std::string out = directory_ + "/out";
+    const std::string arguments = what + directory_ + "/a --out " + out;
+    EXPECT_EQ(run(arguments), kExitOk) << err_;
+    EXPECT_EQ(run(arguments), kExitOk) << err_;
+    fs::remove(out + "/.faultline-made");  // as an earlier version would have left it
+    EXPECT_EQ(run(arguments), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr("--force"));
+    EXPECT_EQ(run(arguments + " --force"), kExitOk) << err_;
+    EXPECT_EQ(run(arguments), kExitOk) << err_;
+  }
 }
 
 TEST_F(ReportCommandTest, ControlCharactersOfAResultReachNoTerminal) {

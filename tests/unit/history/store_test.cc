@@ -106,6 +106,17 @@ TEST_F(StoreTest, WhatIsNoHistoryIsRefusedAndLeftAsItIs) {
   EXPECT_EQ(Store::open(directory_ + "/no/such/folder.db").status().code(), Code::kIo);
 }
 
+TEST_F(StoreTest, ALinkToNothingMakesNoFileElsewhere) {
+  const std::string elsewhere = directory_ + "/elsewhere.db";
+  fs::create_symlink(elsewhere, path_);
+  const Status status = Store::open(path_).status();
+  EXPECT_EQ(status.code(), Code::kAlreadyExists);
+  EXPECT_THAT(status.message(), HasSubstr("symbolic link"));
+  EXPECT_FALSE(fs::exists(elsewhere));
+  ASSERT_TRUE(Store::open(elsewhere).ok());
+  EXPECT_TRUE(Store::open(path_).ok()) << "what it leads to is a history";
+}
+
 TEST_F(StoreTest, ADatabaseOfSomethingElseIsRefused) {
   // A file of SQLite with a table, but without our mark.
   ASSERT_TRUE(Store::open(path_).ok());

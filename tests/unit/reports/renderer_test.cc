@@ -58,7 +58,35 @@ TEST(RendererTest, AllFilesAreWrittenAndCanBeMadeAgain) {
   EXPECT_EQ(first.size(), allRenderers().size());
   ASSERT_TRUE(renderDirectory(directory).ok());
   for (const auto& [path, text] : first) EXPECT_EQ(*readFile(path), text) << path;
-  EXPECT_EQ(filesIn(directory), first.size()) << "a temporary file was left";
+  EXPECT_EQ(filesIn(directory), first.size() + 1) << "and the record; a temporary file was left";
+}
+
+TEST(RendererTest, MadeAgainIsOnlyWhatIsOfTheResult) {
+  const TemporaryDirectory temporary;
+  const std::string directory = temporary.path();
+  ASSERT_TRUE(renderAll(testing::sampleResult(), directory).ok());
+  ASSERT_TRUE(renderDirectory(directory).ok());  // older than records: taken by name
+  ASSERT_TRUE(renderDirectory(directory).ok());
+  const std::string collectives = directory + "/collectives.txt";
+  ASSERT_TRUE(writeFileAtomically(collectives, "mine").ok());
+  ScenarioResult result = testing::sampleResult();
+  result.runs.front().collectives.emplace_back();
+  ASSERT_TRUE(writeResult(result, directory).ok());
+  const Status status = renderDirectory(directory);
+  EXPECT_EQ(status.code(), Code::kAlreadyExists);
+  EXPECT_THAT(status.message(), HasSubstr("collectives.txt was not made by faultline"));
+  EXPECT_EQ(*readFile(collectives), "mine");
+}
+
+TEST(RendererTest, AResultThatIsNamedByALinkIsMadeAgainWhereItIs) {
+  const TemporaryDirectory temporary;
+  const std::string directory = temporary.path() + "/real", link = temporary.path() + "/latest";
+  ASSERT_TRUE(renderAll(testing::sampleResult(), directory).ok());
+  fs::create_directory_symlink(directory, link);
+  fs::remove(directory + "/report.html");
+  const Status status = renderDirectory(link);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(fs::exists(directory + "/report.html"));
 }
 
 TEST(RendererTest, ADirectoryWithoutAResultIsNamed) {
