@@ -13,6 +13,8 @@
 #include <system_error>
 
 #include "base/input_file.h"
+#include "base/limits.h"
+#include "base/refused_calls.h"
 #include "base/unique_fd.h"
 #include "base/write_signals.h"
 
@@ -37,7 +39,7 @@ Status fill(int fd, std::string_view content, Sync sync, const std::string& what
   RETURN_IF_ERROR(writeAll(fd, content, what));
   // Some file systems report a full disk only here.
   if (sync == Sync::kYes && ::fsync(fd) != 0 && errno != EINVAL) {
-    return Status::fromErrno(errno, what);
+    return callRefused(errno, "fsync", what);
   }
   return okStatus();
 }
@@ -204,7 +206,11 @@ Status writeFileAtomically(const std::string& path, std::string_view content, Sy
     const int error = errno;
     ::unlink(temporary.c_str());
     if (!status.ok()) return status;
-    if (!(follows && onlyInPlace(error))) return Status::fromErrno(error, what);
+    if (!(follows && onlyInPlace(error))) {
+      // EPERM has other reasons too.
+      return isRefused("rename") ? callRefused(error, "rename", what)
+                                 : Status::fromErrno(error, what + " (rename)");
+    }
   }
   fd = UniqueFd(::open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
   if (!fd) return Status::fromErrno(errno, what);

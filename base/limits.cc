@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 #include <system_error>
@@ -10,6 +11,7 @@
 
 #include "base/cgroup.h"
 #include "base/limit_text.h"
+#include "base/refused_calls.h"
 
 namespace faultline {
 namespace {
@@ -31,7 +33,7 @@ std::string pidsOfCgroups(const std::string& root) {
 }  // namespace
 
 Status cannotStart(int error, std::string_view attempt, const std::string& root) {
-  if (error != EAGAIN) return Status::fromErrno(error, attempt);
+  if (error != EAGAIN) return callRefused(error, "clone", attempt);
   std::string limits = fmt::format("ulimit -u is {}", limitText(RLIMIT_NPROC));
   if (const std::string pids = pidsOfCgroups(root); !pids.empty()) limits += ", " + pids;
   for (const char* name : {"threads-max", "pid_max"}) {
@@ -46,6 +48,7 @@ Status cannotStart(int error, std::string_view attempt, const std::string& root)
 
 Status cannotMakeNamespace(int error, std::string_view attempt, std::string_view kinds,
                            const std::string& root) {
+  if (isRefused("unshare")) return callRefused(error, "unshare", attempt);
   if (error != ENOSPC) return Status::fromErrno(error, attempt);
   std::string settings;
   std::istringstream words{std::string(kinds)};
@@ -65,6 +68,13 @@ Status statusOf(const std::exception& thrown) {
   const auto* const error = dynamic_cast<const std::system_error*>(&thrown);
   if (error != nullptr && error->code() == std::errc::resource_unavailable_try_again) {
     return cannotStart(EAGAIN, "start a thread");
+  }
+  // Of the standard library only the thread asks for something that can be forbidden.
+  const bool of_files = dynamic_cast<const std::filesystem::filesystem_error*>(&thrown) != nullptr;
+  if (error != nullptr && !of_files &&
+      (error->code() == std::errc::operation_not_permitted ||
+       error->code() == std::errc::permission_denied)) {
+    return callRefused(error->code().value(), "clone3", "start a thread");
   }
   return Status(Code::kInternal, thrown.what());
 }

@@ -22,7 +22,8 @@ Status cannotStart(int error, std::string_view attempt, const std::string& root 
 Status cannotMakeNamespace(int error, std::string_view attempt, std::string_view kinds,
                            const std::string& root = "");
 
-/// What a library has thrown. A std::thread that cannot be made throws EAGAIN: cannotStart.
+/// What a library has thrown. A std::thread that cannot be made throws EAGAIN: cannotStart; EPERM
+/// and EACCES: callRefused.
 Status statusOf(const std::exception& thrown);
 
 /// A system call was refused that takes no privilege. EPERM, EACCES and ENOSYS then come from a

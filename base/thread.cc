@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cerrno>
 #include <system_error>
 #include <utility>
 
@@ -19,7 +20,10 @@ Result<std::thread> startThread(const char* name, std::function<void()> run) {
     started = std::thread(std::move(run));
     (void)pthread_setname_np(started->native_handle(), name);
   } catch (const std::system_error& error) {
-    started = cannotStart(error.code().value(), fmt::format("start the thread {}", name));
+    const std::string attempt = fmt::format("start the thread {}", name);
+    const int why = error.code().value();
+    // glibc does without clone3 where the kernel does not know it, and not where it is forbidden.
+    started = why == EAGAIN ? cannotStart(why, attempt) : callRefused(why, "clone3", attempt);
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return started;

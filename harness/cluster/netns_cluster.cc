@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/refused_calls.h"
 #include "harness/cluster/sysctl.h"
 #include "injector/netlink/address.h"
 #include "injector/netlink/link.h"
@@ -42,6 +43,7 @@ Result<Namespace> makeNamespace() {
 /// The kernel says only "not supported" when a module is missing; a user needs to know what to do.
 Status explain(const Status& status) {
   if (status.ok() || status.code() == Code::kInvalidArgument) return status;
+  if (isRefused("setns") || isRefused("unshare")) return status;  // which it names
   if (status.code() == Code::kPermissionDenied) {
     return status.withContext("a cluster of network namespaces needs root or a user namespace");
   }

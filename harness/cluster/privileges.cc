@@ -6,15 +6,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "base/limits.h"
+#include "base/refused_calls.h"
 #include "base/unique_fd.h"
 
 namespace faultline::cluster {
 namespace {
+
+constexpr std::array<std::string_view, 2> kCallsOfNamespaces{"setns", "unshare"};
 
 bool haveCapabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -113,6 +118,8 @@ Status enterUserNamespace() {
 }
 
 Result<Privileges> enterPrivileges() {
+  RETURN_IF_ERROR(checkCalls(callsOfRuns()));
+  RETURN_IF_ERROR(checkCalls(kCallsOfNamespaces));
   if (!haveCapabilities()) {
     RETURN_IF_ERROR(enterUserNamespace());
     return Privileges::kUserNamespace;

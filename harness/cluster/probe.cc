@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/limits.h"
 #include "base/unique_fd.h"
 #include "harness/cluster/privileges.h"
 #include "harness/cluster/sysctl.h"
@@ -160,11 +161,11 @@ void writeAll(int fd, std::string_view text) {
 
 Result<std::vector<Capability>> probe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno(errno, "probe this machine");
+  if (::pipe2(ends, O_CLOEXEC) != 0) return callRefused(errno, "pipe2", "probe this machine");
   UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
   const pid_t child = ::fork();
-  if (child < 0) return Status::fromErrno(errno, "probe this machine");
+  if (child < 0) return callRefused(errno, "pipe2", "probe this machine");
   if (child == 0) {
     writeAll(write_end.get(), encode(tryEverything()));
     ::_exit(0);

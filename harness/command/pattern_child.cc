@@ -12,6 +12,7 @@
 #include <regex>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/unique_fd.h"
 #include "base/units.h"
 #include "harness/command/pattern.h"
@@ -101,7 +102,7 @@ class ChildEngine final : public PatternEngine {
                                         const std::string& pattern) const override {
     RETURN_IF_ERROR(readPattern(pattern).status());
     std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Status::fromErrno(errno, "make a pipe");
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return callRefused(errno, "pipe2", "make a pipe");
     UniqueFd reading(ends[0]), writing(ends[1]);
     const pid_t parent = ::getpid();
     const pid_t child = ::fork();

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/units.h"
 
 namespace faultline::launch {
@@ -51,7 +52,7 @@ bool waitFor(int fd, short events, TimePoint deadline) {
 Result<std::pair<MessageChannel, MessageChannel>> MessageChannel::makePair() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return Status::fromErrno(errno, "make a message channel");
+    return callRefused(errno, "socketpair", "make a message channel");
   }
   return std::pair(MessageChannel(UniqueFd(ends[0])), MessageChannel(UniqueFd(ends[1])));
 }

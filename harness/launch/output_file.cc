@@ -7,6 +7,8 @@
 #include <array>
 #include <cerrno>
 
+#include "base/limits.h"
+
 namespace faultline::launch {
 
 Result<OutputFile> OutputFile::create(const std::string& path, std::int64_t limit) {
@@ -18,7 +20,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, std::int64_t limi
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kMode));
   if (!file.file_) return Status::fromErrno(errno, "open " + path);
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno(errno, "make a pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) return callRefused(errno, "pipe2", "make a pipe");
   file.read_end_.reset(ends[0]);
   file.write_end_.reset(ends[1]);
   // Only our end: programs do not expect that writing is refused.

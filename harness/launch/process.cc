@@ -164,7 +164,7 @@ struct Pipe {
 
 Result<Pipe> makePipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Status::fromErrno(errno, "make a pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) return callRefused(errno, "pipe2", "make a pipe");
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
@@ -227,7 +227,10 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
                               options.inherited_fds.end());
   const pid_t pid = forkInto(options.own_process_namespace);
   if (pid < 0 && options.own_process_namespace && errno != EAGAIN) {
-    return cannotMakeNamespace(errno, "start a process in namespaces of its own", "pid mnt");
+    const int error = errno;
+    constexpr const char* kAttempt = "start a process in namespaces of its own";
+    return error == EPERM ? callRefused(error, "clone", kAttempt)
+                          : cannotMakeNamespace(error, kAttempt, "pid mnt");
   }
   if (pid < 0) return cannotStart(errno, "start a process");
   if (pid == 0) runChild(prepared);

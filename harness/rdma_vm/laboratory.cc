@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/limits.h"
 #include "base/units.h"
 #include "harness/rdma_vm/machine_room.h"
 #include "harness/rdma_vm/qemu_command.h"
@@ -40,7 +41,7 @@ struct Pair {
 Result<Pair> streamPair() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    return Status::fromErrno(errno, "make a channel to a guest");
+    return callRefused(errno, "socketpair", "make a channel to a guest");
   }
   return Pair{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }

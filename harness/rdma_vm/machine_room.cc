@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 
+#include "base/limits.h"
 #include "harness/launch/lifeline.h"
 #include "harness/launch/message_channel.h"
 #include "harness/rdma_vm/frame_switch.h"
@@ -75,7 +76,7 @@ Status MachineRoom::startGuest(const RoomJob& job, int host) {
   for (int nic = 0; nic < job.nics; ++nic) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) {
-      return Status::fromErrno(errno, "make a cable");
+      return callRefused(errno, "socketpair", "make a cable");
     }
     wires_.push_back({host, nic, UniqueFd(ends[0]), {}});
     far_ends.emplace_back(ends[1]);

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/input_file.h"
+#include "base/limits.h"
 #include "base/unique_fd.h"
 #include "harness/workload/digest.h"
 
@@ -77,14 +78,14 @@ Status writeTemporary(const std::string& path, const Header& header,
   if (!file) return Status::fromErrno(errno, "open " + path);
   RETURN_IF_ERROR(writeAll(file.get(), &header, sizeof header));
   RETURN_IF_ERROR(writeAll(file.get(), state.data(), state.size()));
-  if (::fsync(file.get()) != 0) return Status::fromErrno(errno, "fsync");
+  if (::fsync(file.get()) != 0) return callRefused(errno, "fsync", "save it to the disk");
   return okStatus();
 }
 
 Status syncDirectory(const std::string& directory) {
   const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return Status::fromErrno(errno, "open " + directory);
-  if (::fsync(fd.get()) != 0) return Status::fromErrno(errno, "fsync " + directory);
+  if (::fsync(fd.get()) != 0) return callRefused(errno, "fsync", "save to the disk " + directory);
   return okStatus();
 }
 

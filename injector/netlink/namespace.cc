@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "base/limits.h"
+#include "base/refused_calls.h"
 
 namespace faultline::netlink {
 namespace {
@@ -42,7 +43,10 @@ Result<ScopedNamespace> ScopedNamespace::enter(int namespace_fd) {
   ASSIGN_OR_RETURN(const bool here, isSameNamespace(home.get(), namespace_fd));
   if (here) return ScopedNamespace(UniqueFd());
   if (::setns(namespace_fd, CLONE_NEWNET) != 0) {
-    return Status::fromErrno(errno, "enter a network namespace");
+    const int error = errno;
+    constexpr const char* kAttempt = "enter a network namespace";
+    return isRefused("setns") ? callRefused(error, "setns", kAttempt)
+                              : Status::fromErrno(error, kAttempt);
   }
   return ScopedNamespace(std::move(home));
 }

@@ -1,21 +1,38 @@
 #include "resilient_ccl/auth/job_key.h"
 
+#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <iterator>
 #include <stdexcept>
 
+#include "base/unique_fd.h"
+
 namespace faultline::auth {
+
+namespace {
+
+/// Where a filter forbids getrandom. By then a machine that runs jobs has long gathered enough.
+ssize_t readDevice(std::span<std::byte> bytes) {
+  const UniqueFd device(::open("/dev/urandom", O_RDONLY | O_CLOEXEC));
+  return device ? ::read(device.get(), bytes.data(), bytes.size()) : -1;
+}
+
+}  // namespace
 
 void fillRandom(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
+    ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
+    if (got < 0 && errno != EINTR) got = readDevice(bytes);
     // Fails only where the system has no random numbers: nothing that a caller could handle.
-    if (got < 0 && errno != EINTR) {
-      throw std::runtime_error("the system has no random numbers for a key");
+    if (got == 0 || (got < 0 && errno != EINTR)) {
+      throw std::runtime_error(
+          "the system has no random numbers for a key: getrandom is refused, and /dev/urandom "
+          "cannot be read");
     }
     if (got > 0) bytes = bytes.subspan(static_cast<std::size_t>(got));
   }

@@ -10,13 +10,14 @@
 #include <limits>
 #include <span>
 
+#include "base/limits.h"
 #include "base/system_calls.h"
 
 namespace faultline::fabric {
 
 Status Poller::open() {
   epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_) return Status::fromErrno(errno, "create an epoll object");
+  if (!epoll_) return callRefused(errno, "epoll_create1", "create an epoll object");
   return okStatus();
 }
 

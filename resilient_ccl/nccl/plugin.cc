@@ -12,6 +12,7 @@
 
 #include "base/atomic_file.h"
 #include "base/log.h"
+#include "base/refused_calls.h"
 #include "base/write_signals.h"
 #include "resilient_ccl/auth/authenticator.h"
 #include "resilient_ccl/nccl/counters.h"
@@ -134,6 +135,7 @@ Status Plugin::start() {
                   "the OpenSSL inside this plugin was built without SipHash, X25519 or HKDF: build "
                   "the plugin with another one");
   }
+  RETURN_IF_ERROR(checkCalls(callsOfPlugin()));
   for (const std::string& mistake : likelyMistakes(environmentNames())) {
     spdlog::warn("{}", mistake);
   }

@@ -31,6 +31,17 @@ const std::map<std::string, long> kCalls{
     {"sched_setscheduler", SYS_sched_setscheduler},
     {"sched_setaffinity", SYS_sched_setaffinity},
     {"process_vm_readv", SYS_process_vm_readv},
+    {"clone3", SYS_clone3},
+    {"epoll_create1", SYS_epoll_create1},
+    {"pipe2", SYS_pipe2},
+    {"socketpair", SYS_socketpair},
+    {"accept4", SYS_accept4},
+#ifdef SYS_rename
+    {"rename", SYS_rename},
+#endif
+#ifdef SYS_poll
+    {"poll", SYS_poll},
+#endif
     {"setns", SYS_setns},
     {"unshare", SYS_unshare},
     {"flock", SYS_flock},

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/limits.h"
 #include "base/system_calls.h"
 #include "base/thread.h"
 
@@ -30,7 +31,7 @@ Result<std::unique_ptr<IoThread>> IoThread::start() {
 
 Status IoThread::open() {
   epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_) return Status::fromErrno(errno, "create an epoll object");
+  if (!epoll_) return callRefused(errno, "epoll_create1", "create an epoll object");
   RETURN_IF_ERROR(bell_.open());
   epoll_event event = eventOf(kBell, EPOLLIN);
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, bell_.fd(), &event) != 0) {

@@ -14,7 +14,6 @@ namespace faultline::run {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::Ran;
@@ -122,20 +121,31 @@ TEST_F(EnvironmentTest, CallsThatAFilterForbidsAreDoneWithoutOrNamed) {
   const Ran without = testing::runProgram(
       deny,
       {"EPERM",
-       "recvmmsg,epoll_pwait2,close_range,sched_setscheduler,process_vm_readv,linkat,statx",
+       "recvmmsg,epoll_pwait2,close_range,sched_setscheduler,process_vm_readv,linkat,statx,"
+       "getrandom",
        kLimitedProgram, "run", file_, "--out", out()},
       folder_.path());
   EXPECT_EQ(without.exit, 0) << without.out << without.err;
   EXPECT_EQ(runOf(result(), "hot_repair").wrong_elements, 0);
   for (const auto& [error, call] : {std::pair<std::string, std::string>{"EPERM", "pidfd_open"},
                                     {"ENOSYS", "eventfd2"},
-                                    {"EPERM", "signalfd4"}}) {
+                                    {"EPERM", "signalfd4"},
+                                    {"EPERM", "clone3"},
+                                    {"EPERM", "epoll_create1"},
+                                    {"EPERM", "pipe2"},
+                                    {"EPERM", "socketpair"},
+                                    {"EPERM", "fsync"},
+                                    {"EPERM", "rename"},
+                                    {"EPERM", "setns"},
+                                    {"EPERM", "unshare"},
+                                    {"EPERM", "accept4"},
+                                    {"EPERM", "poll"}}) {
     const Ran ran = testing::runProgram(
         deny, {error, call, kLimitedProgram, "run", file_, "--out", out(), "--force"},
         folder_.path());
-    // 1 where a rank of the run has failed of it.
-    EXPECT_THAT(ran.exit, AnyOf(1, 3)) << "no crash";
-    EXPECT_THAT(ran.err, AllOf(HasSubstr(call), HasSubstr("seccomp"))) << ran.exit;
+    EXPECT_EQ(ran.exit, 3) << call << ": " << ran.err;
+    EXPECT_THAT(ran.err, AllOf(HasSubstr(call), HasSubstr("seccomp")));
+    EXPECT_EQ(ran.err.find("needs root"), std::string::npos) << ran.err;
   }
 }
 

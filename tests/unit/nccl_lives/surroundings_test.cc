@@ -68,17 +68,20 @@ TEST_F(SurroundingsTest, CallsThatAFilterForbidsAreDoneWithout) {
   const std::string deny = std::string("exec ") + FAULTLINE_DENY_CALLS;
   for (const char* const error : {" EPERM ", " ENOSYS "}) {
     for (const testing::Ran& it :
-         talk(deny + error + "recvmmsg,epoll_pwait2,close_range,fsopen,linkat,sched_setaffinity")) {
+         talk(deny + error +
+              "recvmmsg,epoll_pwait2,close_range,fsopen,linkat,sched_setaffinity,getrandom")) {
       EXPECT_THAT(it.out, HasSubstr("code 0")) << it.err;
     }
   }
 }
 
 TEST_F(SurroundingsTest, OneThatThereIsNoWayAroundIsNamed) {
-  for (const testing::Ran& it :
-       talk(std::string("exec ") + FAULTLINE_DENY_CALLS + " EPERM eventfd2")) {
-    EXPECT_THAT(it.out, HasSubstr("code 1")) << it.err;
-    EXPECT_THAT(it.out, AllOf(HasSubstr("eventfd2"), HasSubstr("seccomp")));
+  for (const std::string call : {"eventfd2", "accept4", "poll", "epoll_create1", "clone3"}) {
+    for (const testing::Ran& it :
+         talk(std::string("exec ") + FAULTLINE_DENY_CALLS + " EPERM " + call)) {
+      EXPECT_THAT(it.out, HasSubstr("code 1")) << it.err;
+      EXPECT_THAT(it.out, AllOf(HasSubstr(call), HasSubstr("seccomp")));
+    }
   }
 }
 
