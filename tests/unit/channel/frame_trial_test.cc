@@ -108,6 +108,7 @@ TEST_P(FrameLossTest, ARailThatLosesFramesComesBackWhenItCarriesThem) {
   bothWays(world, 1 << 20);
   EXPECT_TRUE(world.runUntilIdle(1s));
   EXPECT_EQ(world.failovers(0).size(), 1u);
+  for (int end = 0; end < 2; ++end) EXPECT_EQ(world.lostFrames(end).size(), 1u) << end;
   expectClean(world);
 }
 
