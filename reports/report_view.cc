@@ -226,7 +226,6 @@ Json strategyCallsView(const StrategyCalls& calls) {
   put("time_over_bound", calls.time_over_bound);
   if (calls.left_out > 0) view["left_out"] = calls.left_out;
   if (calls.untouched > 0) view["untouched"] = calls.untouched;
-  if (calls.faulted && calls.struck == 0) view["missed"] = true;
   if (calls.wrong_elements > 0) view["wrong_elements"] = calls.wrong_elements;
   if (calls.latency_only) view["latency_only"] = true;
   if (calls.unsettled) view["unsettled"] = true;
@@ -238,11 +237,19 @@ Json strategyCallsView(const StrategyCalls& calls) {
 Json callsView(const std::vector<SweptCall>& calls, const ViewLimits& limits, LeftOut& left_out) {
   Json list = Json::array();
   std::size_t lines = 0;
+  // Results of older versions do not say which calls were met.
+  const bool met = std::ranges::any_of(calls, [](const SweptCall& call) {
+    return std::ranges::any_of(call.strategies,
+                               [](const StrategyCalls& of) { return of.struck > 0; });
+  });
   for (const SweptCall& call : calls) {
     lines += call.strategies.size();
     if (lines > static_cast<std::size_t>(limits.calls)) break;
     Json strategies = Json::array();
-    for (const StrategyCalls& of : call.strategies) strategies.push_back(strategyCallsView(of));
+    for (const StrategyCalls& of : call.strategies) {
+      strategies.push_back(strategyCallsView(of));
+      if (met && of.faulted && of.struck == 0) strategies.back()["missed"] = true;
+    }
     list.push_back({{"operation", call.operation},
                     {"size_bytes", call.size_bytes},
                     {"dtype", call.dtype},

@@ -364,6 +364,7 @@ std::vector<CollectiveRow> sweptRows(double slower, bool faulted) {
       row.dtype = "f32";
       if (operation.find("reduce") != std::string_view::npos) row.op = "sum";
       row.n = kSweepCalls;
+      row.struck = faulted ? row.n : 0;
       row.p50_ms = slower * (kLatencyMs + bytes / kBytesPerMs);
       row.min_ms = 0.97 * row.p50_ms;
       row.max_ms = 1.03 * row.p50_ms;
