@@ -23,13 +23,14 @@ class TcpRail final : public FramedRail {
   bool fenced() const override { return !socket_.valid(); }
   int fd() const { return socket_.get(); }
 
+  /// Delivery::frame of a stream whose segments carry so many bytes.
+  static Bytes frameOf(std::uint32_t segment, bool timestamps);
+
  private:
   Result<std::size_t> receive(std::span<const iovec> pieces) override;
   Result<std::size_t> send(std::span<const iovec> pieces) override;
   void close() override;
   void pushAgain() const;
-  /// Delivery::frame of a stream whose segments carry so many bytes.
-  static Bytes frameOf(std::uint32_t segment, bool timestamps);
 
   UniqueFd socket_;
   CongestionControl congestionControl_;

@@ -1,17 +1,22 @@
 #include "resilient_ccl/transport/tcp/tcp_rail.h"
 
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "resilient_ccl/transport/tcp/socket.h"
+#include "tests/support/poll_until.h"
 
 namespace faultline::transport::tcp {
 namespace {
@@ -86,6 +91,42 @@ TEST_F(ForkedRailTest, AChildThatEndsItsCopyLeavesTheConnectionOfItsParentAlone)
   EXPECT_FALSE(readable(far.get(), 0));
   ASSERT_EQ(send(far.get(), "x", 1, MSG_NOSIGNAL), 1);
   EXPECT_TRUE(readable(rail->fd(), kPatienceMs));
+}
+
+// Of Ethernet's MTU: 20 bytes of IP, then TCP's header of 20 (32 with timestamps), or UDP's of 8.
+TEST(TcpFrameTest, IsThePayloadOfADatagramAsLongAsASegment) {
+  EXPECT_EQ(TcpRail::frameOf(1460, /*timestamps=*/false), 1472);
+  EXPECT_EQ(TcpRail::frameOf(1448, /*timestamps=*/true), 1472);
+  EXPECT_EQ(TcpRail::frameOf(8948, /*timestamps=*/true), 8972);
+  EXPECT_EQ(TcpRail::frameOf(65483, /*timestamps=*/true), 65507) << "no datagram is longer";
+  EXPECT_EQ(TcpRail::frameOf(0, /*timestamps=*/true), 0) << "not known";
+}
+
+class TcpDeliveryTest : public ForkedRailTest {
+ protected:
+  /// Bytes wait, and none is under way.
+  bool waits() const {
+    int all = 0, unsent = 0;
+    EXPECT_EQ(ioctl(rail->fd(), SIOCOUTQ, &all), 0);
+    EXPECT_EQ(ioctl(rail->fd(), SIOCOUTQNSD, &unsent), 0);
+    return all > 0 && all == unsent;
+  }
+};
+
+TEST_F(TcpDeliveryTest, WhatTheOtherEndHasNoRoomForIsNotRefusedHere) {
+  EXPECT_FALSE(rail->delivery().refused) << "nothing waits";
+  static const std::vector<std::byte> chunk(1 << 20);
+  const auto length = static_cast<std::uint32_t>(chunk.size());
+  for (std::uint64_t sequence = 0; sequence < 64; ++sequence) {
+    rail->submit(
+        {.sequence = sequence, .offset = 0, .messageLength = length, .slot = 0, .length = length},
+        chunk.data(), {});
+  }
+  ASSERT_TRUE(test::pollUntil(std::chrono::milliseconds(kPatienceMs), [&] {
+    rail->write(true);
+    return waits();
+  })) << "the receiver takes whatever comes";
+  EXPECT_FALSE(rail->delivery().refused);
 }
 
 }  // namespace
