@@ -68,6 +68,17 @@ class FrameLossTest : public LinkFixture {
     chosen.link.giveUp = 8s;
     return chosen;
   }
+  static SimOptions framedOnOneRail() {
+    SimOptions chosen = framed();
+    chosen.link.rails = 1;
+    return chosen;
+  }
+  /// From now on, and both ends send.
+  static void loseFrames(SimWorld& world) {
+    world.run(50ms);
+    world.longestFrame(0, kShort);
+    bothWays(world, 1 << 20);
+  }
 };
 
 TEST_P(FrameLossTest, FullFramesThatVanishAreFoundWithin200Milliseconds) {
@@ -157,12 +168,8 @@ TEST_P(FrameLossTest, LostDatagramsOfAllSizesConvictNoSlowRail) {
 }
 
 TEST_P(FrameLossTest, TheOnlyRailIsKept) {
-  SimOptions chosen = framed();
-  chosen.link.rails = 1;
-  SimWorld world(chosen);
-  world.run(50ms);
-  world.longestFrame(0, kShort);
-  bothWays(world, 1 << 20);
+  SimWorld world(framedOnOneRail());
+  loseFrames(world);
   world.run(1s);
   EXPECT_EQ(world.link(0).counters().failovers, 0u);
   for (int end = 0; end < 2; ++end) {
@@ -175,12 +182,8 @@ TEST_P(FrameLossTest, TheOnlyRailIsKept) {
 }
 
 TEST_P(FrameLossTest, AJobThatEndsOfThemSaysSo) {
-  SimOptions chosen = framed();
-  chosen.link.rails = 1;
-  SimWorld world(chosen);
-  world.run(50ms);
-  world.longestFrame(0, kShort);
-  bothWays(world, 1 << 20);
+  SimWorld world(framedOnOneRail());
+  loseFrames(world);
   world.run(world.link(0).options().giveUp + 2s);
   EXPECT_THAT(world.error(0).message() + world.error(1).message(),
               ::testing::HasSubstr("look at the MTU"));

@@ -7,11 +7,14 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "resilient_ccl/nccl/call.h"
 #include "resilient_ccl/nccl/meeting.h"
+#include "resilient_ccl/nccl/options.h"
+#include "resilient_ccl/nccl/pair.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 
 namespace faultline::nccl {
@@ -19,6 +22,32 @@ namespace faultline::nccl {
 inline std::shared_ptr<const Identity> newIdentity(
     const std::optional<auth::JobKey>& jobKey = std::nullopt) {
   return std::make_shared<const Identity>(Identity{.jobKey = jobKey});
+}
+
+/// Of one end of a pair over loopback: side 0 is "one", and side 1 "other".
+inline Result<Pair::Settings> pairSettings(int side, std::size_t rails,
+                                           std::shared_ptr<const Identity> identity) {
+  ASSIGN_OR_RETURN(const Options options,
+                   Options::read([](const std::string& name) -> std::optional<std::string> {
+                     if (name == "FAULTLINE_TRACE") return "never written";
+                     return std::nullopt;
+                   }));
+  std::vector<std::vector<int>> partners(rails);
+  for (std::size_t rail = 0; rail < rails; ++rail) {
+    for (std::size_t other = 0; other < rails; ++other) {
+      if (other != rail) partners[rail].push_back(static_cast<int>(other));
+    }
+  }
+  return Pair::Settings{
+      .options = options,
+      .rails = std::vector<fabric::Nic>(rails, {.device = "", .address = INADDR_LOOPBACK}),
+      .partners = std::move(partners),
+      .ioThreads = {},
+      .management = INADDR_LOOPBACK,
+      .identity = std::move(identity),
+      .side = side,
+      .self = side == 0 ? "one" : "other",
+      .peer = side == 0 ? "other" : "one"};
 }
 
 /// A process that is called, without a door: the test says when it says what.

@@ -34,21 +34,9 @@ constexpr TimePoint kFailoverTime{5s};
 class PairEventsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto options = Options::read([](const std::string& name) -> std::optional<std::string> {
-      if (name == "FAULTLINE_TRACE") return "never written";
-      return std::nullopt;
-    });
-    ASSERT_TRUE(options.ok()) << options.status().message();
-    const fabric::Nic nic{.device = "", .address = INADDR_LOOPBACK};
-    auto pair = Pair::create({.options = *options,
-                              .rails = {nic, nic},
-                              .partners = {{1}, {0}},
-                              .ioThreads = {},
-                              .management = INADDR_LOOPBACK,
-                              .identity = newIdentity(),
-                              .side = 0,
-                              .self = "one",
-                              .peer = "other"});
+    auto settings = pairSettings(/*side=*/0, /*rails=*/2, newIdentity());
+    ASSERT_TRUE(settings.ok()) << settings.status().message();
+    auto pair = Pair::create(*std::move(settings));
     ASSERT_TRUE(pair.ok()) << pair.status().message();
     pair_ = *pair;
     (void)log_.take();

@@ -25,22 +25,11 @@ constexpr Duration kLong = 20s;
 class PairTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto options = Options::read([](const std::string& name) -> std::optional<std::string> {
-      if (name == "FAULTLINE_TRACE") return "never written";
-      return std::nullopt;
-    });
-    ASSERT_TRUE(options.ok()) << options.status().message();
     const std::array identities{newIdentity(), newIdentity()};
     for (int side = 0; side < 2; ++side) {
-      auto pair = Pair::create({.options = *options,
-                                .rails = {{.device = "", .address = INADDR_LOOPBACK}},
-                                .partners = {{}},
-                                .ioThreads = {},
-                                .management = INADDR_LOOPBACK,
-                                .identity = identities[side],
-                                .side = side,
-                                .self = side == 0 ? "one" : "other",
-                                .peer = side == 0 ? "other" : "one"});
+      auto settings = pairSettings(side, /*rails=*/1, identities[side]);
+      ASSERT_TRUE(settings.ok()) << settings.status().message();
+      auto pair = Pair::create(*std::move(settings));
       ASSERT_TRUE(pair.ok()) << pair.status().message();
       pairs_[side] = *pair;
     }
