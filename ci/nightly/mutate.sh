@@ -56,10 +56,10 @@ programs_of() {
   case $1 in
     auth) echo "unit_auth" ;;
     channel) printf '%s\n' "unit_channel" "property_channel" ;;
-    fabric) printf '%s\n' "unit_fabric" ;;
-    transport) printf '%s\n' "unit_transport" "unit_fabric" ;;
+    fabric) printf '%s\n' "unit_fabric" "property_fabric" "netns_fabric" ;;
+    transport) printf '%s\n' "unit_transport" "unit_fabric" "netns_fabric" ;;
     nccl) printf '%s\n' "unit_nccl" ;;
-    injector) printf '%s\n' "unit_injector" "unit_rdma" "unit_verbs" ;;
+    injector) printf '%s\n' "unit_injector" "unit_rdma" "unit_verbs" "netns_injector" ;;
     judging)
       case ${2:-} in
         reports/*) printf '%s\n' "unit_reports" "unit_run" ;;
@@ -89,9 +89,9 @@ stop() {
 }
 trap stop INT TERM
 
-# Properties of seeds are looked at with few of them: a mutant that needs thousands is for the tests
-# of the channel's own mutants (docs/channel_tests.md).
-export FAULTLINE_SEEDS=${FAULTLINE_SEEDS:-100} CCACHE_DISABLE=1
+# Properties of seeds are looked at with few of them, as under sanitizers: a mutant that needs thousands
+# is for the tests of the channel's own mutants (docs/channel_tests.md).
+export FAULTLINE_SEEDS=${FAULTLINE_SEEDS:-500} CCACHE_DISABLE=1
 
 if [[ ! -f $build/build.ninja ]]; then
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_WERROR=OFF \
