@@ -7,30 +7,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <iterator>
 
 #include "base/printable.h"
-#include "base/random.h"
-#include "harness/run/after_fault.h"
-#include "harness/run/bound.h"
+#include "harness/run/analyse.h"
 #include "harness/run/command_session.h"
-#include "harness/run/drift.h"
 #include "harness/run/environment.h"
-#include "harness/run/expectations.h"
 #include "harness/run/judge.h"
 #include "harness/run/keep_awake.h"
 #include "harness/run/load_meter.h"
-#include "harness/run/noise.h"
 #include "harness/run/plan.h"
 #include "harness/run/session.h"
-#include "harness/run/strikes.h"
-#include "harness/run/summary.h"
 #include "harness/run/time_left.h"
-#include "harness/run/training_facts.h"
-#include "harness/scenario/fault_process.h"
-#include "harness/scenario/json.h"
-#include "reports/headline.h"
-#include "reports/machine_load.h"
 
 namespace faultline::run {
 namespace {
@@ -71,11 +58,11 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
                                 const ExperimentOptions& options, Interrupt& interrupt) {
   const TimePoint began = now();
   ExperimentOutcome outcome;
-  reports::ScenarioResult& result = outcome.result;
-  result.scenario = scenario::toJson(scenario);
-  result.scenario_file = options.scenarioFile;
-  result.seed = scenario.seed;
-  result.started_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  std::vector<reports::Run> runs;
+  ExperimentFacts facts{
+      .scenario_file = options.scenarioFile,
+      .started_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
+      .blocks = scenario.repeat};
 
   const std::string logPath = options.folder.logPath();
   const UniqueFd log(open(logPath.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
@@ -97,24 +84,22 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   std::map<std::string, std::string> clusterFacts;
   const std::vector<PlannedRun> plan = planRuns(scenario, scenario.seed);
   TimeLeft time(scenario, plan);
-  scenario::Scenario made = scenario;  // with as many blocks as were made
-  bool stopped = false;                // before its end, without a verdict on what was to come
   BlockGoodput goodput;
   for (std::size_t i = 0; i < plan.size() && outcome.benchError.ok(); ++i) {
-    if (options.failFast && !result.runs.empty() && isHopeless(scenario, result.runs.back())) {
-      result.notes.push_back(
+    if (options.failFast && !runs.empty() && isHopeless(scenario, runs.back())) {
+      facts.notes.push_back(
           fmt::format("--fail-fast: {} of {} runs were made, as no other could make this pass",
-                      result.runs.size(), plan.size()));
-      say(result.notes.back());
-      stopped = true;
+                      runs.size(), plan.size()));
+      say(facts.notes.back());
+      facts.stopped = true;
       break;
     }
     if (options.budget && isTooLate(scenario, plan, i, time, *options.budget - (now() - began))) {
-      made.repeat = plan[i].block;
-      result.notes.push_back(fmt::format(
+      facts.blocks = plan[i].block;
+      facts.notes.push_back(fmt::format(
           "--budget: {} of {} blocks were made, as another would not have been over within {}",
-          made.repeat, scenario.repeat, reports::shortTime(toMilliseconds(*options.budget))));
-      say(result.notes.back());
+          facts.blocks, scenario.repeat, reports::shortTime(toMilliseconds(*options.budget))));
+      say(facts.notes.back());
       i = plan.size() - static_cast<std::size_t>(scenario.noise.driftRuns);
       if (i == plan.size()) break;
     }
@@ -157,54 +142,21 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
     for (const reports::Evidence& evidence : session->run.evidence) {
       note(fmt::format("    {}: {}", evidence.kind, evidence.observed));
     }
-    result.runs.push_back(std::move(session->run));
+    runs.push_back(std::move(session->run));
     clusterFacts = session->cluster;
     if (session->interrupted) {
-      result.interrupted = true;
+      facts.interrupted = true;
       break;
     }
     outcome.keptCluster = std::move(session->keptCluster);
   }
 
-  result.environment = describeEnvironment(clusterFacts);
-  result.environment.nccl = ncclVersionOf(result.runs, options.folder.path());
-  result.training = trainingFacts(scenario);
-  result.duration_ms = toMilliseconds(now() - began);
-  result.strike_differences = compareStrikes(result.runs);
-  markVoidBlocks(result.strike_differences, result.runs);
-  measureAfterFaults(scenario, result.runs);
-  std::ranges::move(inWords(result.strike_differences), std::back_inserter(result.notes));
-  result.noise = noiseOf(made, result.runs, scenario.seed);
-  result.drift = driftOf(made, result.runs);
-  if (std::string scale = scaleOfServer(scenario); !scale.empty()) {
-    result.notes.push_back(std::move(scale));
-  }
-  if (const auto& serving = scenario.workload.serving; serving && !serving->traceTold.empty()) {
-    result.notes.push_back(fmt::format("{}: {}", serving->traceFile, serving->traceTold));
-  }
-  if (scenario.noise.keepAwake && awake.ok()) {
-    result.notes.push_back("idle processors were kept awake while runs were made");
-  }
-  for (const scenario::FaultProcess& process : scenario.processes) {
-    result.notes.push_back("fault process: " + scenario::inWords(process, scenario.cluster));
-  }
-  if (std::string why = whyNoiseUnknown(made, result.runs); !why.empty()) {
-    result.notes.push_back(std::move(why));
-  }
-  if (std::string busy = reports::busyNote(result.runs); !busy.empty()) {
-    result.notes.push_back(std::move(busy));
-  }
-  result.summary = summarise(made, result.runs, scenario.seed);
-  // Of a part nothing can be expected.
-  const bool whole = outcome.benchError.ok() && !result.interrupted && !stopped;
-  if (whole) result.expectations = evaluateExpectations(made, result);
-  Judgement judgement = judge(made, result);
-  if (!outcome.benchError.ok() && judgement.verdict != reports::Verdict::kFail) {
-    judgement = {reports::Verdict::kError, outcome.benchError.message()};
-  }
-  result.verdict = judgement.verdict;
-  result.reason = std::move(judgement.reason);
-  result.headline = reports::headline(result);
+  facts.environment = describeEnvironment(clusterFacts);
+  facts.environment.nccl = ncclVersionOf(runs, options.folder.path());
+  facts.duration_ms = toMilliseconds(now() - began);
+  facts.kept_awake = scenario.noise.keepAwake && awake.ok();
+  facts.bench_error = outcome.benchError.message();
+  outcome.result = analyse(scenario, std::move(runs), std::move(facts));
   return outcome;
 }
 

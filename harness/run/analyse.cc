@@ -1,0 +1,83 @@
+#include "harness/run/analyse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "harness/run/after_fault.h"
+#include "harness/run/bound.h"
+#include "harness/run/drift.h"
+#include "harness/run/expectations.h"
+#include "harness/run/judge.h"
+#include "harness/run/noise.h"
+#include "harness/run/strikes.h"
+#include "harness/run/summary.h"
+#include "harness/run/training_facts.h"
+#include "harness/scenario/fault_process.h"
+#include "harness/scenario/json.h"
+#include "reports/headline.h"
+#include "reports/machine_load.h"
+
+namespace faultline::run {
+namespace {
+
+/// What a reader of the result should know, beside its numbers.
+void addNotes(const scenario::Scenario& scenario, const scenario::Scenario& made, bool keptAwake,
+              reports::ScenarioResult& result) {
+  const auto note = [&](std::string text) {
+    if (!text.empty()) result.notes.push_back(std::move(text));
+  };
+  std::ranges::move(inWords(result.strike_differences), std::back_inserter(result.notes));
+  note(scaleOfServer(scenario));
+  if (const auto& serving = scenario.workload.serving; serving && !serving->traceTold.empty()) {
+    note(fmt::format("{}: {}", serving->traceFile, serving->traceTold));
+  }
+  if (keptAwake) note("idle processors were kept awake while runs were made");
+  for (const scenario::FaultProcess& process : scenario.processes) {
+    note("fault process: " + scenario::inWords(process, scenario.cluster));
+  }
+  note(whyNoiseUnknown(made, result.runs));
+  note(reports::busyNote(result.runs));
+}
+
+}  // namespace
+
+reports::ScenarioResult analyse(const scenario::Scenario& scenario, std::vector<reports::Run> runs,
+                                ExperimentFacts facts) {
+  reports::ScenarioResult result;
+  result.scenario = scenario::toJson(scenario);
+  result.scenario_file = std::move(facts.scenario_file);
+  result.seed = scenario.seed;
+  result.started_at = std::move(facts.started_at);
+  result.duration_ms = facts.duration_ms;
+  result.interrupted = facts.interrupted;
+  result.notes = std::move(facts.notes);
+  result.environment = std::move(facts.environment);
+  result.runs = std::move(runs);
+  scenario::Scenario made = scenario;
+  made.repeat = facts.blocks;
+
+  result.training = trainingFacts(scenario);
+  result.strike_differences = compareStrikes(result.runs);
+  markVoidBlocks(result.strike_differences, result.runs);
+  measureAfterFaults(scenario, result.runs);
+  result.noise = noiseOf(made, result.runs, scenario.seed);
+  result.drift = driftOf(made, result.runs);
+  addNotes(scenario, made, facts.kept_awake, result);
+  result.summary = summarise(made, result.runs, scenario.seed);
+  // Of a part nothing can be expected.
+  const bool whole = facts.bench_error.empty() && !result.interrupted && !facts.stopped;
+  if (whole) result.expectations = evaluateExpectations(made, result);
+  Judgement judgement = judge(made, result);
+  if (!facts.bench_error.empty() && judgement.verdict != reports::Verdict::kFail) {
+    judgement = {reports::Verdict::kError, facts.bench_error};
+  }
+  result.verdict = judgement.verdict;
+  result.reason = std::move(judgement.reason);
+  result.headline = reports::headline(result);
+  return result;
+}
+
+}  // namespace faultline::run
