@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "harness/cluster/netns_cluster.h"
 #include "harness/run/sampler.h"
+#include "harness/run/damage.h"
 #include "harness/run/timeline.h"
 #include "injector/fault.h"
 #include "reports/result.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "harness/run/timeline.h"
+#include "harness/run/damage.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
 
