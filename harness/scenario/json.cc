@@ -180,6 +180,14 @@ Json toJson(const Limits& limits) {
   return json;
 }
 
+/// What is for ranks of our own, a row of programs that are not ours has not.
+bool isSaid(const Strategy& strategy, const std::string& option, bool foreign) {
+  if (!foreign) return true;
+  if (strategy.kind() != baseline::kNccl) return false;
+  const auto mode = strategy.options.get<std::string>(baseline::kMode);
+  return option == baseline::kMode || (option == baseline::kWait && baseline::rebuildsItself(mode));
+}
+
 }  // namespace
 
 std::string_view name(ClusterKind kind) {
@@ -311,8 +319,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
              {{"kind", name(cluster.kind)},
               {"nodes", cluster.nodes},
               {"ranks_per_node", cluster.ranksPerNode},
-              {"rails", cluster.rails},
-              {"rail_rate", formatRate(cluster.railRate)}}},
+              {"rails", cluster.rails}}},
             {"workload", toJson(scenario.workload)},
             {"strategies", Json::array()},
             {"faults", Json::array()},
@@ -329,17 +336,29 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
             {"repeat", scenario.repeat},
             {"seed", scenario.seed},
             {"expect", Json::array()}};
+  // Guests' rails carry what the emulation can.
+  if (cluster.kind == ClusterKind::kNetns) {
+    json["cluster"]["rail_rate"] = formatRate(cluster.railRate);
+  }
   if (!cluster.congestionControl.empty()) {
     json["cluster"]["congestion_control"] = cluster.congestionControl;
   }
   for (const Strategy& strategy : scenario.strategies) {
     Json options = Json::object();
     if (!strategy.does.empty()) options[baseline::rowNameSpec().name] = strategy.name;
-    for (const auto& [option, value] : strategy.options.all()) options[option] = toJson(value);
+    for (const auto& [option, value] : strategy.options.all()) {
+      if (isSaid(strategy, option, scenario.workload.isForeign())) options[option] = toJson(value);
+    }
     if (!strategy.environment.empty()) {
       options[baseline::rowEnvironmentSpec().name] = strategy.environment;
     }
     json["strategies"].push_back(Json{{strategy.kind(), std::move(options)}});
+  }
+  if (scenario.workload.isForeign()) {
+    // Nobody tells programs that are not ours of these, so that they cannot be read again.
+    json["limits"] = {{"deadline", formatDuration(scenario.limits.deadline)}};
+    json.erase("telemetry");
+    json.erase("io_threads");
   }
   for (const Fault& fault : scenario.faults) json["faults"].push_back(toJson(fault));
   for (const Sequence& sequence : scenario.sequences) {

@@ -175,7 +175,7 @@ class TrainingReader {
     const int heads = integer(card, "heads");
     const int hidden = integer(card, "hidden");
     constexpr int kUsualWidening = 4;
-    return {.name = "custom",
+    return {.name = card.get<std::string>("name"),
             .family = card.get<std::string>("family") == "gpt" ? model::Family::kGpt
                                                                : model::Family::kLlama,
             .layers = integer(card, "layers"),
@@ -191,7 +191,7 @@ class TrainingReader {
   }
 
   static model::DeviceCard deviceOf(const Parameters& card) {
-    return {.name = "custom",
+    return {.name = card.get<std::string>("name"),
             .gflops = card.get<std::int64_t>("gflops"),
             .efficiency = card.get<Percent>("efficiency").value / kWholeInPercent,
             .memory = card.get<Size>("memory").bytes,

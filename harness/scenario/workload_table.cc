@@ -87,6 +87,7 @@ constexpr double kLargestScale = 1'000'000;
 constexpr std::array<std::string_view, 3> kModelTypes{"bf16", "f16", "f32"};
 
 const std::array kModelFields{
+    Field{{"name", Type::kText, "custom", "what reports call it"}},
     Field{choice("family", "gpt", model::kFamilyNames,
                  "gpt: GELU, biases, learned positions, one embedding for input and output; llama: "
                  "SwiGLU, no biases, rotary positions, an output matrix of its own")},
@@ -114,6 +115,7 @@ const Record kModel{
     kModelFields};
 
 constexpr std::array kDeviceFields{
+    Field{{"name", Type::kText, "custom", "what reports call it"}},
     Field{number("gflops", "", 1, kFastestDevice,
                  "10^9 floating-point operations per second, at its peak"),
           Shape::kScalar, true},

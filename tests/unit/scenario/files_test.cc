@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
 
 // The scenarios of the repository.
@@ -24,7 +25,12 @@ TEST(ScenarioFilesTest, AreWithoutMistakes) {
     if (entry.path().extension() != ".yaml") continue;
     ++files;
     const ReadResult read = readScenarioFile(entry.path().string());
-    EXPECT_TRUE(read.ok()) << read.mistakes.front().toString();
+    ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
+    // As a result has it, so that a run can be made again from its result alone.
+    const ReadResult again =
+        readScenario(toJson(*read.scenario).dump(), "result of " + read.scenario->name);
+    ASSERT_TRUE(again.ok()) << again.mistakes.front().toString();
+    EXPECT_EQ(*again.scenario, *read.scenario) << entry.path();
   }
   EXPECT_GT(files, 0);
 }

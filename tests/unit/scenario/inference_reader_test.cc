@@ -67,6 +67,9 @@ TEST(InferenceReaderTest, AServerIsRead) {
   EXPECT_EQ(json["inference"]["objectives"]["ttft"], "5s");
   EXPECT_EQ(json["device"]["memory_bandwidth"], "3350MB");
   EXPECT_FALSE(json.contains("gradient"));
+  const ReadResult again = readScenario(toJson(*result.scenario).dump(), "again.yaml");
+  ASSERT_TRUE(again.ok()) << again.mistakes.front().toString();
+  EXPECT_EQ(*again.scenario, *result.scenario);
 }
 
 TEST(InferenceReaderTest, ATraceTakesThePlaceOfRates) {

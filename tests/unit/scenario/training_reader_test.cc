@@ -98,6 +98,9 @@ TEST(TrainingReaderTest, AResultHasTheWholeCard) {
   EXPECT_EQ(json["parallel"]["data"], 4);
   EXPECT_EQ(json["scale"], 10);
   EXPECT_FALSE(json.contains("compute"));
+  const ReadResult again = readScenario(toJson(*result.scenario).dump(), "again.yaml");
+  ASSERT_TRUE(again.ok()) << again.mistakes.front().toString();
+  EXPECT_EQ(*again.scenario, *result.scenario);
 }
 
 TEST(TrainingReaderTest, TheTwoFormsExcludeEachOther) {
