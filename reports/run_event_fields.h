@@ -1,18 +1,10 @@
 #pragma once
 
-#include <concepts>
-#include <type_traits>
-
+#include "base/json_fields.h"
 #include "reports/run_events.h"
 
-/// Which key of result.json belongs to which member: one table per struct, walked by the writer
-/// and by the reader, so that the two cannot drift. A visitor has `required(key, member)` (a
-/// result without the key is refused) and `field(key, member)` (a missing key keeps its default).
+/// Which key of result.json belongs to which member (base/json_fields.h).
 namespace faultline::reports {
-
-/// T is U or const U: the same table serves reading and writing.
-template <typename T, typename U>
-concept Of = std::same_as<std::remove_const_t<T>, U>;
 
 template <typename V>
 void visitFields(V& v, Of<Failover> auto& failover) {

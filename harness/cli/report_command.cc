@@ -4,17 +4,20 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/input_file.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/output.h"
 #include "harness/cli/result_folders.h"
 #include "harness/cli/terminal.h"
 #include "harness/run/confusion.h"
 #include "harness/run/joined.h"
+#include "harness/run/transcript.h"
 #include "reports/confusion.h"
 #include "reports/markdown.h"
 #include "reports/overview.h"
@@ -30,6 +33,7 @@ namespace {
 
 struct ReportOptions {
   std::vector<std::string> directories;
+  std::string transcript;
   bool matrix = false;
   bool table = false;
   bool schema = false;
@@ -129,7 +133,17 @@ int overview(const ReportOptions& options) {
   return kExitOk;
 }
 
+int replayed(const std::string& transcript) {
+  const auto text = readFile(transcript);
+  if (!text.ok()) return fail("report", text.status(), kExitUsage);
+  const auto result = run::replay(*text);
+  if (!result.ok()) return fail("report", result.status().withContext(transcript), kExitUsage);
+  std::cout << reports::toJsonText(*result);
+  return kExitOk;
+}
+
 int report(const ReportOptions& options) {
+  if (!options.transcript.empty()) return replayed(options.transcript);
   if (options.schema) {
     print(reports::resultSchema());
     return kExitOk;
@@ -194,6 +208,9 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
       ->excludes("--table")
       ->excludes("--sweep")
       ->excludes("--overview");
+  // For those who change how results are worked out (docs/transcript.md).
+  command->add_option("--transcript", options->transcript, "Print the result of this transcript")
+      ->group("");
   command->add_flag("--schema", options->schema,
                     "Print the JSON Schema of result.json, and nothing else");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");
@@ -206,7 +223,8 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
       "0 ok, 2 usage mistake, no result, or something else in the place of a file, 3 a file could "
       "not be written");
   command->callback([options, directories, &exitCode] {
-    if (directories->empty() && !options->schema) throw CLI::RequiredError("DIR");
+    if (directories->empty() && !options->schema && options->transcript.empty())
+      throw CLI::RequiredError("DIR");
     exitCode = report(*options);
   });
   return command;

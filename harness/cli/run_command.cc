@@ -51,6 +51,7 @@ struct RunOptions {
   bool quiet = false;
   bool failFast = false;
   std::string budget;
+  std::string transcript;
   bool json = false;
 
   Earlier earlier() const { return force ? Earlier::kReplaced : Earlier::kRefused; }
@@ -212,6 +213,7 @@ int runOne(const scenario::Scenario& scenario, const std::string& file, const Ru
       run::runExperiment(scenario,
                          {.folder = *folder,
                           .scenarioFile = file,
+                          .transcript = options.transcript,
                           .keep = keep,
                           .progress = [&](const std::string& line) { progress.print(line); },
                           .moment = [&](const run::Moment& moment) { progress.show(moment); },
@@ -264,6 +266,10 @@ int runScenario(const RunOptions& options) {
     scenarios.push_back(std::move(*read.scenario));
   }
   if (mistakes) return kExitUsage;
+  if (!options.transcript.empty() && scenarios.size() > 1) {
+    return fail("run", Status(Code::kInvalidArgument, "--transcript is of one scenario"),
+                kExitUsage);
+  }
   const run::Capacity capacity = run::readCapacity();
   for (const scenario::Scenario& scenario : scenarios) {
     for (const std::string& warning : warningsOf(scenario, capacity)) {
@@ -361,6 +367,9 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
                     "Print only the output directory and, last, what came of it in a sentence");
   command->add_flag("--keep", options->keep,
                     "Leave the last cluster up until Ctrl-C, to look inside");
+  // For those who change how results are worked out (docs/transcript.md).
+  command->add_option("--transcript", options->transcript, "Also keep what the result is made of")
+      ->group("");
   addOverrideOption(*command, options->overrides);
   addJsonFlag(*command, options->json);
   setFooter(*command,

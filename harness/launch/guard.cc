@@ -101,7 +101,7 @@ Status Guard::start(const GuardJob& job) {
     files_.push_back(std::move(out));
     files_.push_back(std::move(err));
   }
-  return controller_.send({{"type", "started"}});
+  return controller_.send({{"type", "started"}, {"at", now().time_since_epoch().count()}});
 }
 
 Status Guard::serve() {

@@ -1,6 +1,8 @@
 #include "harness/run/command_record.h"
 
 #include <algorithm>
+#include <type_traits>
+#include <variant>
 
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
@@ -33,39 +35,57 @@ CommandRecord::CommandRecord(const scenario::Scenario& scenario, const PlannedRu
   run_.faulted = planned.arm == reports::Arm::kFaulted && scenario.hasFaults();
 }
 
-CommandRecord::Step CommandRecord::progressed(int rank, int iteration, TimePoint when) {
+void CommandRecord::add(const RunEvent& event) {
+  const auto with = [&]<typename T>(const T& one) {
+    if constexpr (std::is_same_v<T, event::Started>) {
+      started(one.at);
+    } else if constexpr (std::is_same_v<T, event::Progressed>) {
+      progressed(one.rank, one.iteration, one.at);
+    } else if constexpr (std::is_same_v<T, event::ProgramEnded>) {
+      ended(one);
+    } else if constexpr (std::is_same_v<T, event::Failed>) {
+      failed(one.status, one.message);
+    } else if constexpr (std::is_same_v<T, event::Told>) {
+      told(one);
+    } else if constexpr (std::is_same_v<T, event::Rebuilt>) {
+      rebuilt(one.made, one.fault);
+    } else if constexpr (std::is_same_v<T, event::Invalid>) {
+      invalid(one.because);
+    }
+  };
+  std::visit(with, event);
+}
+
+void CommandRecord::progressed(int rank, int iteration, TimePoint when) {
   const auto [latest, first] = latest_.try_emplace(rank, iteration);
   const bool back = !first && iteration < latest->second;
   latest->second = iteration;
   // A process that only lags behind the furthest one changes nothing.
-  if (open_ && (iteration == open_->index || (iteration < open_->index && !back))) return {};
-  const bool interrupts = open_ && iteration < open_->index;
-  Step step{.ended = interrupts ? interruptIteration(when) : closeIteration(when),
-            .began = iteration};
+  if (open_ && (iteration == open_->index || (iteration < open_->index && !back))) return;
+  if (open_ && iteration < open_->index) {
+    interruptIteration(when);
+  } else {
+    closeIteration(when);
+  }
   open_ = Open{.index = iteration, .begin = when};
   if (const auto before = interrupted_.extract(iteration)) {
     open_->begin = before.mapped().iteration.begin;
     open_->attempts = before.mapped().iteration.attempts + 1;
   }
-  return step;
 }
 
-std::optional<int> CommandRecord::interruptIteration(TimePoint when) {
-  const int index = open_->index;
-  interrupted_.insert_or_assign(index, Interrupted{.iteration = *open_, .until = when});
+void CommandRecord::interruptIteration(TimePoint when) {
+  interrupted_.insert_or_assign(open_->index, Interrupted{.iteration = *open_, .until = when});
   open_.reset();
-  return index;
 }
 
-std::optional<int> CommandRecord::closeIteration(TimePoint when) {
-  if (!open_) return std::nullopt;
-  const int index = open_->index;
-  run_.iterations.push_back({.index = index,
+void CommandRecord::closeIteration(TimePoint when) {
+  if (!open_) return;
+  run_.iterations.push_back({.index = open_->index,
                              .start_ms = sinceStart(open_->begin),
                              .ms = toMilliseconds(when - open_->begin),
                              .attempts = open_->attempts});
   open_.reset();
-  return index;
 }
 
 /// Of a run that came to its end, those that it did not begin again lasted until it went back. Of
@@ -93,15 +113,15 @@ void CommandRecord::addInterrupted() {
                                        .attempts = oldest->attempts};
 }
 
-void CommandRecord::ended(const ProgramPlan::Process& process, const std::string& output,
-                          TimePoint when, const launch::ExitStatus& status) {
-  run_.processes.push_back(
-      {.rank = process.rank,
-       .node = process.node,
-       .exit_code = status.signal == 0 ? status.code : kSignalBase + status.signal,
-       .signal = status.signal,
-       .at_ms = sinceStart(when),
-       .output = output});
+void CommandRecord::ended(const event::ProgramEnded& end) {
+  tooShort_ = tooShort_ || end.at <= t0_;
+  const TimePoint when = std::max(t0_, end.at);
+  run_.processes.push_back({.rank = end.rank,
+                            .node = end.node,
+                            .exit_code = end.signal == 0 ? end.code : kSignalBase + end.signal,
+                            .signal = end.signal,
+                            .at_ms = sinceStart(when),
+                            .output = end.output});
   run_.duration_ms = std::max(run_.duration_ms, sinceStart(when));
   const bool last = endedProcesses() == scenario_.workload.command.processes();
   if (last && !hasFailed()) closeIteration(when);
@@ -113,12 +133,9 @@ void CommandRecord::failed(reports::RunStatus status, const std::string& message
   run_.message = message;
 }
 
-void CommandRecord::told(Result<std::map<std::string, reports::Quantity>> numbers) {
-  if (numbers.ok()) {
-    run_.metrics = *std::move(numbers);
-  } else {
-    invalid(numbers.status().message());
-  }
+void CommandRecord::told(const event::Told& told) {
+  run_.metrics = told.numbers;
+  if (!told.problem.empty()) invalid(told.problem);
 }
 
 void CommandRecord::invalid(const std::string& because) {
@@ -141,7 +158,8 @@ void CommandRecord::addThroughput() {
   const std::string& metric = scenario_.workload.command.throughput;
   if (hasFailed()) return;
   if (metric.empty()) {
-    if (run_.duration_ms > 0)
+    // How long programs take that never ran at the same time says nothing of the job.
+    if (run_.duration_ms > 0 && !tooShort_)
       run_.throughput = reports::Quantity{kSecond / run_.duration_ms, "runs/s"};
     return;
   }

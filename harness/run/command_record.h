@@ -7,16 +7,15 @@
 
 #include "base/clock.h"
 #include "harness/command/recovery.h"
-#include "harness/launch/process.h"
+#include "harness/run/observed.h"
 #include "harness/run/plan.h"
-#include "harness/run/program_plan.h"
-#include "harness/run/run_record.h"
+#include "harness/run/run_events.h"
 #include "reports/result.h"
 
 namespace faultline::run {
 
-/// Collects what happens in one run of a command, and makes the result's entry of it: no clock, no
-/// machine.
+/// What was noted of a run of a command: events in, in their order, a reports::Run out. No clock,
+/// no machine.
 ///
 /// The job is in the iteration that the furthest of its processes has told of; it is over when the
 /// next one begins. When a process goes back, after a restart say, the job does: the iteration that
@@ -25,23 +24,19 @@ class CommandRecord {
  public:
   CommandRecord(const scenario::Scenario& scenario, const PlannedRun& planned);
 
+  /// What was noted next.
+  void add(const RunEvent& event);
+
   void started(TimePoint t0) { t0_ = t0; }
   TimePoint start() const { return t0_; }
 
-  /// What a mark means for the job.
-  struct Step {
-    std::optional<int> ended;
-    std::optional<int> began;
-  };
   /// A process has told which iteration it is in.
-  Step progressed(int rank, int iteration, TimePoint when);
+  void progressed(int rank, int iteration, TimePoint when);
 
   /// The iteration that the job is in.
   std::optional<int> open() const { return open_ ? std::optional(open_->index) : std::nullopt; }
 
-  /// `output`: the process's folder, below that of the result.
-  void ended(const ProgramPlan::Process& process, const std::string& output, TimePoint when,
-             const launch::ExitStatus& status);
+  void ended(const event::ProgramEnded& end);
   int endedProcesses() const { return static_cast<int>(run_.processes.size()); }
 
   /// The run is over before all processes have ended well.
@@ -49,7 +44,7 @@ class CommandRecord {
   bool hasFailed() const { return run_.status != reports::RunStatus::kOk; }
 
   /// What they told, or why that is not known.
-  void told(Result<std::map<std::string, reports::Quantity>> numbers);
+  void told(const event::Told& told);
 
   /// All that were left have a communicator again (nccl, modes abort_reinit and shrink); `fault`:
   /// the latest before it.
@@ -62,8 +57,8 @@ class CommandRecord {
 
  private:
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
-  std::optional<int> closeIteration(TimePoint when);
-  std::optional<int> interruptIteration(TimePoint when);
+  void closeIteration(TimePoint when);
+  void interruptIteration(TimePoint when);
   void addInterrupted();
   void addThroughput();
 
@@ -81,6 +76,7 @@ class CommandRecord {
     TimePoint until;  // the job went back
   };
   std::map<int, Interrupted> interrupted_;  // and not begun again, by index
+  bool tooShort_ = false;                   // a program had ended before the last one began
   std::string invalid_;
   reports::Run run_;
 };

@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "harness/baseline/nccl_variables.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/launch/process.h"
 #include "harness/run/command_record.h"
 #include "harness/run/fault_control.h"
 #include "harness/run/message.h"
@@ -21,6 +22,7 @@
 #include "harness/run/progress_files.h"
 #include "harness/run/sampler.h"
 #include "harness/run/told_numbers.h"
+#include "harness/run/transcript.h"
 
 namespace faultline::run {
 namespace {
@@ -60,7 +62,11 @@ class CommandSession {
   Status tick();
   Status askToEnd();
   void received(std::size_t guard, const json& message);
-  void allStarted();
+  void note(const RunEvent& event) {
+    record_.add(event);
+    if (options_.transcript != nullptr) options_.transcript->add(event);
+  }
+  void allStarted(TimePoint t0);
   void processEnded(std::size_t guard, const json& message);
   void lookAtProgress(TimePoint time);
   void lookAtRecovery(TimePoint time);
@@ -92,6 +98,7 @@ class CommandSession {
   std::optional<command::Rebuildings> rebuildings_;
   TimePoint began_{};
   std::size_t startedGuards_ = 0;
+  TimePoint lastStart_{};  // of a node's programs
   std::set<std::size_t> finishedGuards_;
   bool toBeEnded_ = false;
   std::optional<TimePoint> endingSince_;  // the programs were asked to end
@@ -183,16 +190,17 @@ Status CommandSession::startGuards() {
 
 /// Before there was a cluster.
 SessionResult CommandSession::interruptedResult() {
-  record_.failed(reports::RunStatus::kFailed, "interrupted");
+  note(event::Failed{now(), reports::RunStatus::kFailed, "interrupted"});
   SessionResult result;
   result.interrupted = true;
+  if (options_.transcript != nullptr) options_.transcript->runEnded({});
   result.run = record_.finish({});
   return result;
 }
 
 Result<SessionResult> CommandSession::execute() {
   began_ = now();
-  record_.started(began_);  // until all programs are
+  note(event::Started{began_});  // until all programs are
   const Status prepared = prepare();
   if (prepared.code() == Code::kAborted && interrupt_.pending()) return interruptedResult();
   RETURN_IF_ERROR(prepared);
@@ -210,15 +218,17 @@ Result<SessionResult> CommandSession::execute() {
     // Ends that came in the last step of the loop may have been told before.
     lookAtRecovery(now());
     if (const std::string problem = rebuildings_->problem(); !problem.empty()) {
-      record_.invalid(fmt::format("{}: {}; how a program takes part: docs/command.md",
-                                  planned_.strategy->name, problem));
+      note(event::Invalid{fmt::format("{}: {}; how a program takes part: docs/command.md",
+                                      planned_.strategy->name, problem)});
     }
   }
   readNumbers();
   SessionResult result;
   result.interrupted = interrupted_;
   ASSIGN_OR_RETURN(result.cluster, ground_->describe());
-  result.run = record_.finish(observedBy(*sampler_, faults_, record_.start()));
+  Observed observed = observedBy(*sampler_, faults_, record_.start());
+  if (options_.transcript != nullptr) options_.transcript->runEnded(observed);
+  result.run = record_.finish(std::move(observed));
   if (options_.keepCluster) {
     faults_.reset();  // refers to the cluster
     result.keptCluster = ground_->keep();
@@ -234,7 +244,7 @@ Status CommandSession::loop() {
     if (guardError_) return *guardError_;
     if (interrupt_.pending()) {
       interrupted_ = true;
-      record_.failed(reports::RunStatus::kFailed, "interrupted");
+      note(event::Failed{now(), reports::RunStatus::kFailed, "interrupted"});
       return okStatus();
     }
     RETURN_IF_ERROR(tick());
@@ -274,7 +284,8 @@ Status CommandSession::askToEnd() {
 void CommandSession::received(std::size_t guard, const json& message) {
   const std::string type = field(message, "type", std::string());
   if (type == "started") {
-    if (++startedGuards_ == command_.nodes.size()) allStarted();
+    lastStart_ = std::max(lastStart_, momentOf(message, "at"));
+    if (++startedGuards_ == command_.nodes.size()) allStarted(lastStart_);
   } else if (type == "ended") {
     processEnded(guard, message);
   } else if (type == "finished") {
@@ -291,17 +302,17 @@ void CommandSession::received(std::size_t guard, const json& message) {
   }
 }
 
-void CommandSession::allStarted() {
-  const TimePoint time = now();
-  record_.started(time);
-  sampler_->start(time);
-  if (faults_) faults_->started(time);
+void CommandSession::allStarted(TimePoint t0) {
+  note(event::Started{t0});
+  sampler_->start(t0);
+  if (faults_) faults_->started(t0);
 }
 
 void CommandSession::processEnded(std::size_t guard, const json& message) {
   const ProgramPlan::Process& process = processOf(guard, field(message, "program", std::size_t{0}));
   const launch::ExitStatus status{field(message, "code", 0), field(message, "signal", 0)};
-  const TimePoint when = std::max(record_.start(), momentOf(message, "at"));
+  const TimePoint ended = momentOf(message, "at");
+  const TimePoint when = std::max(record_.start(), ended);
   const bool well = mayDie(status) || (status.signal == 0 &&
                                        std::ranges::count(command_.successExit, status.code) > 0);
   const std::string output = fmt::format("{}/rank{}", folderName(), process.rank);
@@ -316,7 +327,7 @@ void CommandSession::processEnded(std::size_t guard, const json& message) {
   constexpr int kNoIteration = -1;
   if (faults_)
     faults_->iterationEnded(process.rank, record_.open().value_or(kNoIteration), when, *sampler_);
-  record_.ended(process, output, when, status);
+  note(event::ProgramEnded{process.rank, process.node, ended, status.code, status.signal, output});
   if (rebuildings_) {
     lookAtRecovery(when);  // what it told before it ended
     rebuilt(rebuildings_->ended(process.rank, when));
@@ -325,8 +336,8 @@ void CommandSession::processEnded(std::size_t guard, const json& message) {
 
 /// Others go on without a process that a fault killed, where that is what the row is about.
 bool CommandSession::mayDie(const launch::ExitStatus& status) const {
-  return rebuildings_ && rebuildings_->mayLose() && faults_ && !faults_->damages().empty() &&
-         status.signal == SIGKILL;
+  return rebuildings_ && rebuildings_->mayLose() && faults_ &&
+         !faults_->changes().damages().empty() && status.signal == SIGKILL;
 }
 
 void CommandSession::lookAtRecovery(TimePoint time) {
@@ -340,19 +351,18 @@ void CommandSession::lookAtRecovery(TimePoint time) {
 void CommandSession::rebuilt(const std::optional<command::Rebuildings::Rebuilding>& made) {
   if (!made) return;
   std::optional<TimePoint> fault;
-  if (faults_) {
-    for (const TimePoint damage : faults_->damages()) {
-      if (damage <= made->noticed) fault = damage;
-    }
-  }
-  record_.rebuilt(*made, fault);
+  if (faults_) fault = faults_->changes().latestBefore(made->noticed);
+  note(event::Rebuilt{*made, fault});
 }
 
 void CommandSession::lookAtProgress(TimePoint time) {
   const Status looked = progress_->look([&](int rank, int iteration) {
-    const CommandRecord::Step step = record_.progressed(rank, iteration, time);
-    if (step.ended && faults_) faults_->iterationEnded(rank, *step.ended, time, *sampler_);
-    if (step.began) iterationBegan(*step.began, time);
+    const std::optional<int> before = record_.open();
+    note(event::Progressed{rank, iteration, time});
+    const std::optional<int> open = record_.open();
+    if (open == before) return;
+    if (before && faults_) faults_->iterationEnded(rank, *before, time, *sampler_);
+    if (open) iterationBegan(*open, time);
   });
   if (!looked.ok()) end(reports::RunStatus::kFailed, looked.message());
 }
@@ -366,7 +376,7 @@ void CommandSession::iterationBegan(int iteration, TimePoint time) {
   std::vector<std::uint64_t> bytes;
   for (int node = 0; node < scenario_.cluster.nodes; ++node) {
     bytes.push_back(sampler_->nodeBytes(node));
-    if (whole && faults_->damages().empty()) {
+    if (whole && faults_->changes().damages().empty()) {
       faults_->warmupIteration(node, bytes.back() - markBytes_[static_cast<std::size_t>(node)]);
     }
   }
@@ -375,7 +385,7 @@ void CommandSession::iterationBegan(int iteration, TimePoint time) {
 }
 
 void CommandSession::end(reports::RunStatus status, const std::string& message) {
-  record_.failed(status, message);
+  note(event::Failed{now(), status, message});
   toBeEnded_ = true;
 }
 
@@ -384,15 +394,18 @@ void CommandSession::readNumbers() {
   for (const ProgramPlan::Process& process : plan_.processes) folders.push_back(process.folder);
   const bool cut = !cutFiles_.empty() && !command_.metrics.empty();
   if (record_.hasFailed()) {
-    if (!cut) record_.told(toldBeforeFailure(command_.metrics, folders));
-  } else if (cut) {
-    record_.told(errorf(Code::kIo,
-                        "{} is cut: a program printed more than {}, and what it told may "
-                        "be missing",
-                        cutFiles_.front(), formatSize(kMostOutput)));
-  } else {
-    record_.told(toldNumbers(command_.metrics, folders));
+    if (!cut) note(event::Told{toldBeforeFailure(command_.metrics, folders), {}});
+    return;
   }
+  if (cut) {
+    note(event::Told{{},
+                     fmt::format("{} is cut: a program printed more than {}, and what it told "
+                                 "may be missing",
+                                 cutFiles_.front(), formatSize(kMostOutput))});
+    return;
+  }
+  const Result<ToldNumbers> told = toldNumbers(command_.metrics, folders);
+  note(told.ok() ? event::Told{*told, {}} : event::Told{{}, told.status().message()});
 }
 
 /// Into the log: the end of what it printed. Some of it may still be on its way.

@@ -12,22 +12,20 @@ constexpr Duration kAftermath = 1s;
 
 }  // namespace
 
-std::optional<Damage> damageBehind(std::span<const injector::Transition> transitions,
-                                   TimePoint when, std::string_view peer) {
+std::optional<Damage> damageBehind(std::span<const FaultChange> changes, TimePoint when, int peer) {
   std::optional<Damage> latest;
-  for (const injector::Transition& transition : transitions) {
-    if (transition.broken) {
-      const bool concerned = transition.peer.empty() || transition.peer == peer;
-      if (!concerned || transition.before > when) continue;
+  for (const FaultChange& change : changes) {
+    if (change.broken) {
+      const bool concerned = !change.peer || *change.peer == peer;
+      if (!concerned || change.before > when) continue;
       const bool sameStrike = latest && !latest->over;
-      latest = Damage{.before = sameStrike ? latest->before : transition.before,
-                      .after = transition.after};
+      latest = Damage{.before = sameStrike ? latest->before : change.before, .after = change.after};
     } else if (latest && !latest->over) {
-      const Duration outage = transition.after - latest->before;
-      if (transition.after + std::max(kAftermath, outage) < when) {
+      const Duration outage = change.after - latest->before;
+      if (change.after + std::max(kAftermath, outage) < when) {
         latest.reset();
-      } else if (transition.before <= when) {
-        latest->over = transition.after;
+      } else if (change.before <= when) {
+        latest->over = change.after;
       }
     }
   }
@@ -45,6 +43,37 @@ std::optional<Damage> whatBroke(std::vector<Damage> damages) {
     if (!broken) latest = *one;
   }
   return latest;
+}
+
+std::vector<TimePoint> FaultChanges::damages() const {
+  std::vector<TimePoint> moments;
+  for (const OfFault& fault : faults) {
+    for (const FaultChange& change : fault.changes) {
+      if (change.broken) moments.push_back(change.before);
+    }
+  }
+  std::ranges::sort(moments);
+  return moments;
+}
+
+std::optional<TimePoint> FaultChanges::latestBefore(TimePoint when) const {
+  std::optional<TimePoint> latest;
+  for (const TimePoint damage : damages()) {
+    if (damage <= when) latest = damage;
+  }
+  return latest;
+}
+
+std::optional<Damage> FaultChanges::behind(TimePoint when, int rail, int nodeA, int nodeB) const {
+  std::vector<Damage> damages;
+  for (const OfFault& fault : faults) {
+    if (fault.rail != rail || (fault.node != nodeA && fault.node != nodeB)) continue;
+    const auto damage = damageBehind(fault.changes, when, fault.node == nodeA ? nodeB : nodeA);
+    if (!damage) continue;
+    damages.push_back(*damage);
+    damages.back().group = fault.group;
+  }
+  return whatBroke(std::move(damages));
 }
 
 }  // namespace faultline::run

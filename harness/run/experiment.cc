@@ -18,6 +18,7 @@
 #include "harness/run/plan.h"
 #include "harness/run/session.h"
 #include "harness/run/time_left.h"
+#include "harness/run/transcript.h"
 
 namespace faultline::run {
 namespace {
@@ -77,6 +78,13 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
     note(line);
   };
 
+  std::optional<Transcript> transcript;
+  if (!options.transcript.empty() && outcome.benchError.ok()) {
+    Result<Transcript> made = Transcript::create(options.transcript, scenario);
+    if (made.ok()) transcript = *std::move(made);
+    outcome.benchError = made.status();
+  }
+
   Result<UniqueFd> awake = UniqueFd();
   if (scenario.noise.keepAwake && outcome.benchError.ok()) awake = keepProcessorsAwake();
   if (!awake.ok()) outcome.benchError = awake.status();
@@ -122,6 +130,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
     };
     tell("setting up", -1);
     const auto runOne = scenario.workload.isForeign() ? runCommandSession : runSession;
+    if (transcript) transcript->runBegan(planned);
     LoadMeter load(now());
     Result<SessionResult> session = runOne(scenario, planned,
                                            {.folder = options.folder,
@@ -129,6 +138,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
                                             .seed = scenario.seed,
                                             .goodput = &goodput,
                                             .load = &load,
+                                            .transcript = transcript ? &*transcript : nullptr,
                                             .keepCluster = options.keep && last,
                                             .progress = tell},
                                            interrupt);
@@ -137,6 +147,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
       break;
     }
     session->run.load = load.finish(now());
+    if (transcript) transcript->add(*session->run.load);
     time.finished(i, now() - run_began);
     say(what + ": " + outcomeOf(session->run));
     for (const reports::Evidence& evidence : session->run.evidence) {
@@ -155,6 +166,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   facts.environment.nccl = ncclVersionOf(runs, options.folder.path());
   facts.duration_ms = toMilliseconds(now() - began);
   facts.kept_awake = scenario.noise.keepAwake && awake.ok();
+  if (transcript && outcome.benchError.ok()) outcome.benchError = transcript->finish(facts);
   facts.bench_error = outcome.benchError.message();
   outcome.result = analyse(scenario, std::move(runs), std::move(facts));
   return outcome;

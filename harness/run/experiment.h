@@ -32,6 +32,8 @@ struct ExperimentOptions {
   OutputFolder& folder;  ///< everything is written into it
   /// Where the scenario was read from, for the result; empty: not from a file.
   std::string scenarioFile{};
+  /// Where to write a transcript to (transcript.h); empty: nowhere.
+  std::string transcript{};
   /// Hands out the last cluster instead of taking it down, so that one can look inside.
   bool keep = false;
   /// Told one line about each step, for the terminal.

@@ -41,6 +41,9 @@ std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
   return text;
 }
 
+// Of an address that no node has on the rail.
+constexpr int kNoNode = -1;
+
 /// What the scenario asks of a strike, as far as it can be measured whether that was so.
 reports::AskedStrike askedOf(const scenario::Fault& fault, std::size_t strike) {
   reports::AskedStrike asked;
@@ -131,6 +134,7 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
   FaultControl control;
   // Of programs that are not ours nobody knows how many tell of their iterations, or work at all.
   control.foreign_ = scenario.workload.isForeign();
+  control.nodes_ = scenario.cluster.nodes;
   control.ranks_ = control.foreign_ ? 1 : scenario.cluster.ranks();
   const bool serves = scenario.workload.serves();
   if (serves) control.requests_.emplace(control.ranks_);
@@ -373,31 +377,30 @@ void FaultControl::restarted() {
   for (Entry& entry : entries_) entry.trigger.restarted();
 }
 
-std::vector<TimePoint> FaultControl::damages() const {
-  std::vector<TimePoint> moments;
+FaultChanges FaultControl::changes() const {
+  FaultChanges all;
   for (const Entry& entry : entries_) {
-    for (const injector::Transition& transition : entry.fault->transitions()) {
-      if (transition.broken) moments.push_back(transition.before);
+    FaultChanges::OfFault& fault = all.faults.emplace_back();
+    fault.group = entry.spec.group;
+    if (entry.spec.target && entry.spec.target->part == scenario::Part::kRail) {
+      fault.node = entry.spec.target->node;
+      fault.rail = entry.spec.target->rail;
+    }
+    for (const injector::Transition& one : entry.fault->transitions()) {
+      FaultChange& change = fault.changes.emplace_back(
+          FaultChange{.broken = one.broken, .before = one.before, .after = one.after});
+      if (!one.peer.empty()) change.peer = fault.rail ? nodeWith(one.peer, *fault.rail) : kNoNode;
     }
   }
-  std::ranges::sort(moments);
-  return moments;
+  return all;
 }
 
-std::optional<Damage> FaultControl::damageBehind(TimePoint when, int rail, int nodeA,
-                                                 int nodeB) const {
-  std::vector<Damage> damages;
-  for (const Entry& entry : entries_) {
-    if (!entry.spec.target || entry.spec.target->part != scenario::Part::kRail) continue;
-    const int node = entry.spec.target->node;
-    if (entry.spec.target->rail != rail || (node != nodeA && node != nodeB)) continue;
-    const std::string peer = cluster::railAddress(node == nodeA ? nodeB : nodeA, rail);
-    const auto damage = run::damageBehind(entry.fault->transitions(), when, peer);
-    if (!damage) continue;
-    damages.push_back(*damage);
-    damages.back().group = entry.spec.group;
+/// The node that has this address on a rail.
+int FaultControl::nodeWith(const std::string& address, int rail) const {
+  for (int node = 0; node < nodes_; ++node) {
+    if (cluster::railAddress(node, rail) == address) return node;
   }
-  return whatBroke(std::move(damages));
+  return kNoNode;
 }
 
 std::int64_t FaultControl::lossesOf(const Entry& entry, std::size_t strike) {

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "harness/cluster/netns_cluster.h"
-#include "harness/run/sampler.h"
 #include "harness/run/damage.h"
+#include "harness/run/sampler.h"
 #include "harness/run/timeline.h"
 #include "injector/fault.h"
 #include "reports/result.h"
@@ -56,11 +56,8 @@ class FaultControl {
   bool anyActive() const;
   /// The ranks were killed; faults that were not due yet wait for their iteration again.
   void restarted();
-  /// All moments so far at which something was damaged, in the order of time.
-  std::vector<TimePoint> damages() const;
-  /// The damage behind a failure at `when` of this rail between these two nodes; nullopt when no
-  /// fault explains it. For the fault_ms of failovers.
-  std::optional<Damage> damageBehind(TimePoint when, int rail, int nodeA, int nodeB) const;
+  /// What the faults have changed so far.
+  FaultChanges changes() const;
 
   /// For the result, one entry for every time a fault struck; `t0` is the run's time zero.
   std::vector<reports::AppliedFault> applied(TimePoint t0) const;
@@ -111,6 +108,9 @@ class FaultControl {
   static void wasIn(Entry& entry, int rank, int iteration, TimePoint until);
   std::string problemOf(const Strike& strike) const;
 
+  int nodeWith(const std::string& address, int rail) const;
+
+  int nodes_ = 0;
   int ranks_ = 0;
   bool foreign_ = false;                 // programs that are not ours
   std::optional<RequestEnds> requests_;  // of a server

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/clock.h"
 
@@ -16,6 +17,11 @@ T field(const nlohmann::json& message, const char* key, T otherwise) {
 /// A moment in nanoseconds of the monotonic clock; the clock's epoch when absent.
 inline TimePoint momentOf(const nlohmann::json& message, const char* key) {
   return TimePoint(Duration(field(message, key, std::int64_t{0})));
+}
+
+/// What a rank says of its own end.
+inline std::string errorOf(const nlohmann::json& message) {
+  return field(message, "message", std::string("an error without words"));
 }
 
 }  // namespace faultline::run

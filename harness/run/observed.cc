@@ -11,6 +11,7 @@ Observed observedBy(const Sampler& sampler, const std::optional<FaultControl>& f
   observed.faults = faults->applied(start);
   observed.evidence = faults->evidence();
   observed.invalidBecause = faults->invalidBecause();
+  observed.changes = faults->changes();
   return observed;
 }
 

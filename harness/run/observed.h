@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "harness/run/damage.h"
 #include "harness/run/fault_control.h"
 #include "harness/run/goodput_probe.h"
 #include "harness/run/sampler.h"
@@ -21,7 +22,8 @@ struct Observed {
   std::vector<reports::Evidence> evidence;
   /// Why the faults prove nothing; empty: they do.
   std::string invalidBecause;
-  Goodput goodput;  ///< of one rail
+  Goodput goodput;       ///< of one rail
+  FaultChanges changes;  ///< what the faults did, and when
 };
 
 /// Of a run that is over, whatever its workload; `faults`: nothing when it had none. `start`: of

@@ -32,43 +32,63 @@ std::string_view evidenceOf(const std::string& cause, bool told, bool stalled) {
   return cause == "protocol" ? verdict::kProtocol : verdict::kReset;
 }
 
+/// A failover is over with the first failback of its rail after it, which may be told later.
+void matchFailbacks(reports::Run& run) {
+  for (reports::Failover& failover : run.failovers) {
+    for (const reports::Failback& failback : run.failbacks) {
+      const bool its = failback.rank == failover.rank && failback.peer == failover.peer &&
+                       failback.rail == failover.rail;
+      if (!its || !failover.detected_ms || failback.at_ms < *failover.detected_ms) continue;
+      failover.restored_ms =
+          std::min(failover.restored_ms.value_or(failback.at_ms), failback.at_ms);
+    }
+  }
+}
+
 }  // namespace
 
-reports::Failover RailRecord::failoverOf(int rank, const json& message, TimePoint t0,
-                                         const DamageLookup& damage) const {
-  reports::Failover failover;
-  failover.rank = rank;
-  failover.peer = field(message, "peer", 0);
-  failover.rail = field(message, "rail", 0);
-  failover.cause = field(message, "cause", std::string());
-  failover.where = field(message, "where", std::string("unknown"));
-  failover.dead_direction = field(message, "dead_direction", std::string("unknown"));
-  failover.verdict =
-      evidenceOf(failover.cause, field(message, "told", false), field(message, "stalled", false));
-  failover.resent_bytes = field(message, "resent_bytes", std::int64_t{0});
-  failover.duplicate_bytes = field(message, "duplicate_bytes", std::int64_t{0});
+void RailRecord::addFailover(int rank, const json& message) {
   const bool sending = field(message, "sending", false);
   const bool receiving = field(message, "receiving", false);
-  failover.direction = sending && receiving ? "both" : sending ? "send" : "recv";
-  const std::optional<TimePoint> detected = optionalTime(message, "detected");
-  const std::optional<TimePoint> fenced = optionalTime(message, "fenced");
-  const std::optional<TimePoint> redelivered = optionalTime(message, "redelivered");
+  Failover& told = failovers_.emplace_back();
+  told.idle = !sending && !receiving;
+  told.stallMs = field(message, "receive_stall_ms", 0.0);
+  told.detected = optionalTime(message, "detected");
+  told.fenced = optionalTime(message, "fenced");
+  told.redelivered = optionalTime(message, "redelivered");
+  reports::Failover& entry = told.entry;
+  entry.rank = rank;
+  entry.peer = field(message, "peer", 0);
+  entry.rail = field(message, "rail", 0);
+  entry.cause = field(message, "cause", std::string());
+  entry.where = field(message, "where", std::string("unknown"));
+  entry.dead_direction = field(message, "dead_direction", std::string("unknown"));
+  entry.verdict =
+      evidenceOf(entry.cause, field(message, "told", false), field(message, "stalled", false));
+  entry.resent_bytes = field(message, "resent_bytes", std::int64_t{0});
+  entry.duplicate_bytes = field(message, "duplicate_bytes", std::int64_t{0});
+  entry.direction = sending && receiving ? "both" : sending ? "send" : "recv";
+}
+
+reports::Failover RailRecord::explained(const Failover& told, TimePoint t0,
+                                        const FaultChanges& changes) const {
+  reports::Failover failover = told.entry;
+  const auto& [entry, idle, stallMs, detected, fenced, redelivered] = told;
   if (detected) failover.detected_ms = since(t0, *detected);
   if (fenced) failover.fenced_ms = since(t0, *fenced);
   if (redelivered) failover.resumed_ms = since(t0, *redelivered);
 
+  const int node = failover.rank / cluster_.ranksPerNode;
+  const int peer = failover.peer / cluster_.ranksPerNode;
   std::optional<Damage> fault;
-  const int perNode = cluster_.ranksPerNode;
-  if (damage && detected) {
-    fault = damage(*detected, failover.rail, rank / perNode, failover.peer / perNode);
-  }
+  if (detected) fault = changes.behind(*detected, failover.rail, node, peer);
   if (fault) {
     failover.fault_ms = since(t0, fault->before);
     failover.fault_within_ms = toMilliseconds(fault->after - fault->before);
   }
   // The larger of: fault until the last outstanding chunk was delivered elsewhere, less the time
   // that those bytes need on the rails that are left; longest stall of a receive that had begun.
-  double pause = field(message, "receive_stall_ms", 0.0);
+  double pause = stallMs;
   // Where it is not known when the fault struck, from when it surely had.
   const std::optional<TimePoint> struck =
       fault ? std::optional(failover.timed() ? fault->before : fault->after) : std::nullopt;
@@ -77,8 +97,7 @@ reports::Failover RailRecord::failoverOf(int rank, const json& message, TimePoin
     int left = 0;
     for (int rail = 0; rail < cluster_.rails; ++rail) {
       const bool dead =
-          rail == failover.rail ||
-          (damage && damage(*redelivered, rail, rank / perNode, failover.peer / perNode));
+          rail == failover.rail || changes.behind(*redelivered, rail, node, peer).has_value();
       left += dead ? 0 : 1;
     }
     left = std::max(1, left);
@@ -90,57 +109,44 @@ reports::Failover RailRecord::failoverOf(int rank, const json& message, TimePoin
   return failover;
 }
 
-void RailRecord::told(int rank, const json& message, TimePoint t0, const DamageLookup& damage) {
+void RailRecord::told(int rank, const json& message, TimePoint t0) {
   for (const json& failover : field(message, "failovers", json::array())) {
-    // A connection that carried nothing has not paused; it would only flatter the percentiles.
-    const bool idle = !field(failover, "sending", false) && !field(failover, "receiving", false);
-    (idle ? idle_ : failovers_).push_back(failoverOf(rank, failover, t0, damage));
+    addFailover(rank, failover);
   }
   for (const json& failback : field(message, "failbacks", json::array())) {
-    reports::Failback& entry = failbacks_.emplace_back();
-    entry.rank = rank;
-    entry.peer = field(failback, "peer", 0);
-    entry.rail = field(failback, "rail", 0);
-    entry.at_ms = since(t0, momentOf(failback, "at"));
+    failbacks_.push_back({.entry = {.rank = rank,
+                                    .rail = field(failback, "rail", 0),
+                                    .peer = field(failback, "peer", 0),
+                                    .at_ms = 0},
+                          .at = momentOf(failback, "at")});
   }
   for (const json& change : field(message, "degradations", json::array())) {
-    addDegradation(rank, change, t0);
+    addDegradation(rank, change);
   }
   if (const auto trace = message.find("trace"); trace != message.end()) addTrace(rank, *trace, t0);
 }
 
 /// Each is told twice: when it begins, and when it is over.
-void RailRecord::addDegradation(int rank, const json& change, TimePoint t0) {
+void RailRecord::addDegradation(int rank, const json& change) {
   const int peer = field(change, "peer", 0);
   const int rail = field(change, "rail", 0);
-  const double at = since(t0, momentOf(change, "at"));
+  const TimePoint at = momentOf(change, "at");
   if (field(change, "degraded", false)) {
-    degradations_.push_back({.rank = rank,
-                             .rail = rail,
-                             .peer = peer,
-                             .at_ms = at,
-                             .until_ms = {},
-                             .share = field(change, "share", 0.0)});
+    degradations_.push_back({.entry = {.rank = rank,
+                                       .rail = rail,
+                                       .peer = peer,
+                                       .at_ms = 0,
+                                       .until_ms = {},
+                                       .share = field(change, "share", 0.0)},
+                             .at = at,
+                             .until = {}});
     return;
   }
   const auto latest =
-      std::find_if(degradations_.rbegin(), degradations_.rend(), [&](const auto& known) {
-        return known.rank == rank && known.peer == peer && known.rail == rail;
+      std::find_if(degradations_.rbegin(), degradations_.rend(), [&](const Degradation& known) {
+        return known.entry.rank == rank && known.entry.peer == peer && known.entry.rail == rail;
       });
-  if (latest != degradations_.rend()) latest->until_ms = at;
-}
-
-/// A failover is over with the first failback of its rail after it, which may be told later.
-void RailRecord::matchFailbacks() {
-  for (reports::Failover& failover : failovers_) {
-    for (const reports::Failback& failback : failbacks_) {
-      const bool its = failback.rank == failover.rank && failback.peer == failover.peer &&
-                       failback.rail == failover.rail;
-      if (!its || !failover.detected_ms || failback.at_ms < *failover.detected_ms) continue;
-      failover.restored_ms =
-          std::min(failover.restored_ms.value_or(failback.at_ms), failback.at_ms);
-    }
-  }
+  if (latest != degradations_.rend()) latest->until = at;
 }
 
 void RailRecord::addTrace(int rank, const json& trace, TimePoint t0) {
@@ -168,15 +174,24 @@ void RailRecord::addTrace(int rank, const json& trace, TimePoint t0) {
   all.rank.resize(all.kind.size(), rank);
 }
 
-void RailRecord::finish(reports::Run& run) {
-  matchFailbacks();
-  if (!idle_.empty()) {
-    run.counters["failovers_idle"] += static_cast<std::int64_t>(idle_.size());
+void RailRecord::finish(TimePoint t0, const FaultChanges& changes, reports::Run& run) {
+  for (const Failover& told : failovers_) {
+    // A connection that carried nothing has not paused; it would only flatter the percentiles.
+    (told.idle ? run.idle_failovers : run.failovers).push_back(explained(told, t0, changes));
   }
-  run.failovers = std::move(failovers_);
-  run.idle_failovers = std::move(idle_);
-  run.failbacks = std::move(failbacks_);
-  run.degradations = std::move(degradations_);
+  for (Failback& failback : failbacks_) {
+    failback.entry.at_ms = since(t0, failback.at);
+    run.failbacks.push_back(failback.entry);
+  }
+  for (Degradation& degradation : degradations_) {
+    degradation.entry.at_ms = since(t0, degradation.at);
+    if (degradation.until) degradation.entry.until_ms = since(t0, *degradation.until);
+    run.degradations.push_back(degradation.entry);
+  }
+  matchFailbacks(run);
+  if (!run.idle_failovers.empty()) {
+    run.counters["failovers_idle"] += static_cast<std::int64_t>(run.idle_failovers.size());
+  }
   run.telemetry = std::move(telemetry_);
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -12,10 +11,6 @@
 
 namespace faultline::run {
 
-/// The damage that explains a failure at `when` of this rail between these two nodes.
-using DamageLookup =
-    std::function<std::optional<Damage>(TimePoint when, int rail, int nodeA, int nodeB)>;
-
 /// What the ranks of a run tell of their rails: failovers, failbacks, slow rails, and what they
 /// recorded (`telemetry: on`). Messages in, entries of a result out: no clock, no machine.
 class RailRecord {
@@ -24,24 +19,41 @@ class RailRecord {
   explicit RailRecord(const scenario::Cluster& cluster) : cluster_(cluster) {}
 
   /// The lists "failovers", "failbacks", "degradations" and "trace" of a message of `rank`; `t0`:
-  /// start of the run. `damage` may be empty.
-  void told(int rank, const nlohmann::json& message, TimePoint t0, const DamageLookup& damage);
+  /// start of the run, which traces are told after.
+  void told(int rank, const nlohmann::json& message, TimePoint t0);
 
-  /// All of it into the run's entry, each failover with its failback. To be called once, last.
-  void finish(reports::Run& run);
+  /// All of it into the run's entry, each failover with its failback and with what caused it. `t0`:
+  /// start of the run; `changes`: what its faults did. To be called once, last.
+  void finish(TimePoint t0, const FaultChanges& changes, reports::Run& run);
 
  private:
-  reports::Failover failoverOf(int rank, const nlohmann::json& message, TimePoint t0,
-                               const DamageLookup& damage) const;
-  void addDegradation(int rank, const nlohmann::json& change, TimePoint t0);
+  /// As a rank told it; nullopt: it never came to that.
+  struct Failover {
+    reports::Failover entry;  // what needs no clock
+    bool idle = false;        // the connection carried nothing
+    double stallMs = 0;       // of a receive that had begun
+    std::optional<TimePoint> detected, fenced, redelivered;
+  };
+  struct Failback {
+    reports::Failback entry;
+    TimePoint at;
+  };
+  struct Degradation {
+    reports::Degradation entry;
+    TimePoint at;
+    std::optional<TimePoint> until;
+  };
+
+  void addFailover(int rank, const nlohmann::json& message);
+  void addDegradation(int rank, const nlohmann::json& change);
   void addTrace(int rank, const nlohmann::json& trace, TimePoint t0);
-  void matchFailbacks();
+  reports::Failover explained(const Failover& failover, TimePoint t0,
+                              const FaultChanges& changes) const;
 
   const scenario::Cluster& cluster_;
-  std::vector<reports::Failover> failovers_;
-  std::vector<reports::Failover> idle_;
-  std::vector<reports::Failback> failbacks_;
-  std::vector<reports::Degradation> degradations_;
+  std::vector<Failover> failovers_;
+  std::vector<Failback> failbacks_;
+  std::vector<Degradation> degradations_;
   reports::Telemetry telemetry_;
 };
 

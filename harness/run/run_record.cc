@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <variant>
 
 #include "harness/run/call_bound.h"
 #include "harness/run/message.h"
@@ -39,9 +42,56 @@ RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& plann
   run_.faulted = planned.arm == reports::Arm::kFaulted && scenario.hasFaults();
 }
 
-bool RunRecord::iterationBegan(const json& message) {
+void RunRecord::add(const RunEvent& event) {
+  const auto with = [&]<typename T>(const T& one) {
+    if constexpr (std::is_same_v<T, event::Started>) {
+      started(one.at);
+    } else if constexpr (std::is_same_v<T, event::Heard>) {
+      heard(one);
+    } else if constexpr (std::is_same_v<T, event::Hung>) {
+      hung(one.at, one.hang);
+    } else if constexpr (std::is_same_v<T, event::Crashed>) {
+      crashed(one.message);
+    } else if constexpr (std::is_same_v<T, event::CutOff>) {
+      cutOff(one.at, one.fault);
+    } else if constexpr (std::is_same_v<T, event::Repaired>) {
+      repaired(one.at);
+    } else if constexpr (std::is_same_v<T, event::Reloaded>) {
+      reloaded(one.at);
+    } else if constexpr (std::is_same_v<T, event::Failed>) {
+      failed(one.at, one.status, one.message);
+    } else if constexpr (std::is_same_v<T, event::Shrunk>) {
+      events(one.rank, one.message);
+      shrunk(one.message, one.fault);
+    }
+  };
+  std::visit(with, event);
+}
+
+void RunRecord::heard(const event::Heard& heard) {
+  const auto& [rank, at, message] = heard;
+  const std::string type = field(message, "type", std::string());
+  const bool warmup = field(message, "warmup", false);
+  if (type == "checked" || (type == "end" && warmup)) return checked(message);
+  if (type == "begin") {
+    if (!warmup) iterationBegan(message);
+    return;
+  }
+  if (type == "end") iterationEnded(rank, message);
+  if (type == "step" || type == "rate" || type == "token" || type == "served") {
+    served(rank, message);
+  }
+  if (type == "end" || type == "served" || type == "events" || type == "done" ||
+      type == "excluded" || type == "error") {
+    events(rank, message);
+  }
+  if (type == "excluded") excluded(rank, message);
+  if (type == "error") error(rank, at, errorOf(message));
+}
+
+void RunRecord::iterationBegan(const json& message) {
   if (serving_) serving_->begun(message);
-  return table_.began(field(message, "iteration", 0), momentOf(message, "at"));
+  table_.began(field(message, "iteration", 0), momentOf(message, "at"));
 }
 
 void RunRecord::served(int rank, const json& message) {
@@ -86,8 +136,8 @@ void RunRecord::keepResources(int rank, const json& message) {
                       .sent_bytes = field(told, "sent", std::int64_t{0})};
 }
 
-void RunRecord::events(int rank, const json& message, const DamageLookup& damage) {
-  rails_.told(rank, message, t0_, damage);
+void RunRecord::events(int rank, const json& message) {
+  rails_.told(rank, message, t0_);
   plans_.told(rank, field(message, "plans", json::array()), t0_);
   for (const json& test : field(message, "port_tests", json::array())) {
     run_.port_tests.push_back(portTestOf(test, t0_));
@@ -232,9 +282,7 @@ void RunRecord::countLastStall(TimePoint end, std::span<const TimePoint> damages
   if (fault != damages.end()) countStall(end - std::max(*fault, waiting));
 }
 
-void RunRecord::failed(TimePoint when, reports::RunStatus status, const std::string& message,
-                       std::span<const TimePoint> damages) {
-  countLastStall(when, damages);
+void RunRecord::failed(TimePoint when, reports::RunStatus status, const std::string& message) {
   // "hung" with a restart means that the job went on after it: this one did not.
   const bool again = status == reports::RunStatus::kHung && !run_.restarts.empty();
   run_.status = again ? reports::RunStatus::kFailed : status;
@@ -336,7 +384,8 @@ reports::Run RunRecord::finish(Observed observed) {
   run_.duration_ms = toMilliseconds(last - t0_);
   countInterrupted();
   countLostWork();
-  rails_.finish(run_);
+  if (endedEarly_) countLastStall(*endedEarly_, observed.changes.damages());
+  rails_.finish(t0_, observed.changes, run_);
   countPausesWithoutEnd();
   keepCounters();
   if (!endedEarly_ && timed > Duration::zero() && table_.next() > 0) {

@@ -9,18 +9,20 @@
 
 #include "base/clock.h"
 #include "harness/run/call_table.h"
+#include "harness/run/damage.h"
 #include "harness/run/exposed_times.h"
 #include "harness/run/observed.h"
 #include "harness/run/plan.h"
 #include "harness/run/plan_record.h"
 #include "harness/run/rail_record.h"
+#include "harness/run/run_events.h"
 #include "harness/run/serving_record.h"
 #include "reports/result.h"
 
 namespace faultline::run {
 
-/// Collects what happens in one run and makes the result's entry of it. Messages of ranks in, a
-/// reports::Run out: no clock, no machine.
+/// What was noted of a run of ranks: events in, in their order, a reports::Run out. No clock, no
+/// machine. What caused what is found at the end, when all that happened is known.
 ///
 /// Throughput is useful iterations / timed seconds. Timed are the iterations (from the first rank's
 /// begin to the last rank's end, without data checks), writing checkpoints, and what a restart
@@ -31,19 +33,19 @@ class RunRecord {
  public:
   RunRecord(const scenario::Scenario& scenario, const PlannedRun& planned);
 
+  /// What was noted next.
+  void add(const RunEvent& event);
+
   void started(TimePoint t0) { t0_ = t0; }
-  /// True at the first rank's mark.
-  bool iterationBegan(const nlohmann::json& message);
+  void iterationBegan(const nlohmann::json& message);
   void iterationEnded(int rank, const nlohmann::json& message);
   /// A message of a server: "rate", "token", "step" or "served".
   void served(int rank, const nlohmann::json& message);
-  /// Of the workload `inference`.
-  workload::ServerConfig whatIsLeftToServe() const { return serving_->whatIsLeft(); }
   /// Counts checked and wrong elements.
   void checked(const nlohmann::json& message);
   /// What a rank tells of the network, in any message: failovers, failbacks, slow rails and plans
-  /// since its last one, counters since it began. `damage` may be empty.
-  void events(int rank, const nlohmann::json& message, const DamageLookup& damage);
+  /// since its last one, counters since it began.
+  void events(int rank, const nlohmann::json& message);
 
   /// The rank has given the job up.
   void error(int rank, TimePoint heard, const std::string& message) {
@@ -64,17 +66,19 @@ class RunRecord {
   /// A rank has left the job for good, as a port of its node was down.
   void excluded(int rank, const nlohmann::json& message);
 
-  /// The run ends at `when`, before its last iteration; `damages`: when its faults struck, the
-  /// oldest first.
-  void failed(TimePoint when, reports::RunStatus status, const std::string& message,
-              std::span<const TimePoint> damages = {});
+  /// The run ends at `when`, before its last iteration.
+  void failed(TimePoint when, reports::RunStatus status, const std::string& message);
 
   TimePoint start() const { return t0_; }
   const IterationTable& table() const { return table_; }
+  /// Of the workload `inference`.
+  workload::ServerConfig whatIsLeftToServe() const { return serving_->whatIsLeft(); }
+
   /// The result's entry. To be called once, last.
   reports::Run finish(Observed observed);
 
  private:
+  void heard(const event::Heard& heard);
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
   std::string_view restartWords() const;
   reports::Iteration entryOf(const IterationTable::Row& row, TimePoint end) const;
@@ -106,5 +110,4 @@ class RunRecord {
   Duration restartTime_{};               // everything of restarts that is not in iterations
   std::string invalid_;
 };
-
 }  // namespace faultline::run

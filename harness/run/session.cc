@@ -16,9 +16,11 @@
 #include "harness/run/message.h"
 #include "harness/run/rank_group.h"
 #include "harness/run/rank_setup.h"
+#include "harness/run/run_events.h"
 #include "harness/run/run_record.h"
 #include "harness/run/sampler.h"
 #include "harness/run/timeline.h"
+#include "harness/run/transcript.h"
 #include "harness/run/watchdog.h"
 #include "harness/workload/rank_config.h"
 
@@ -70,11 +72,14 @@ class Session {
   Status tick();
   std::string_view phase() const;
   void received(int rank, const json& message);
+  void note(const RunEvent& event) {
+    record_.add(event);
+    if (options_.transcript != nullptr) options_.transcript->add(event);
+  }
   void warmupMark(const json& message, bool end);
   void allReady();
-  DamageLookup damageLookup() const;
-  void shrunk(const json& message);
-  void excluded(int rank, const json& message);
+  void shrunk(int rank, const json& message);
+  void excluded(int rank);
   void rankFailed(int rank, const std::string& message, bool consequence);
   void stopInTime(TimePoint now);
   Status followHangs(TimePoint now);
@@ -178,7 +183,7 @@ Status Session::startRanks(bool restart) {
 
 Result<SessionResult> Session::execute() {
   began_ = now();
-  record_.started(began_);  // until all ranks are ready
+  note(event::Started{began_});  // until all ranks are ready
   RETURN_IF_ERROR(prepare());
   RETURN_IF_ERROR(loop());
   RETURN_IF_ERROR(sampler_->sample(now()));
@@ -200,6 +205,7 @@ Result<SessionResult> Session::execute() {
   ASSIGN_OR_RETURN(result.cluster, cluster_->describe());
   Observed observed = observedBy(*sampler_, faults_, record_.start());
   observed.goodput = goodput_;
+  if (options_.transcript != nullptr) options_.transcript->runEnded(observed);
   result.run = record_.finish(std::move(observed));
   if (options_.keepCluster) {
     faults_.reset();  // refers to the cluster
@@ -254,7 +260,7 @@ Status Session::tick() {
   if (stage_ == Stage::kIsolating && !faults_->anyActive()) {
     watchdog_.proof().restarted();
     faults_->restarted();
-    record_.repaired(now());
+    note(event::Repaired{now()});
     stage_ = Stage::kReloading;
     RETURN_IF_ERROR(startRanks(/*restart=*/true));
   }
@@ -269,70 +275,49 @@ Status Session::tick() {
 void Session::received(int rank, const json& message) {
   const std::string type = field(message, "type", std::string());
   const bool warmup = field(message, "warmup", false);
-  if (type == "begin" && warmup) {
-    warmupMark(message, /*end=*/false);
-  } else if (type == "end" && warmup) {
-    record_.checked(message);
-    warmupMark(message, /*end=*/true);
-  } else if (type == "checked") {
-    record_.checked(message);
+  const int iteration = field(message, "iteration", 0);
+  const bool begun = record_.table().isOpen(iteration);
+  // Why ranks are lost is known here, and by nobody else.
+  if (type != "shrunk") note(event::Heard{rank, now(), message});
+  if ((type == "begin" || type == "end") && warmup) {
+    warmupMark(message, /*end=*/type == "end");
   } else if (type == "alive") {
     watchdog_.alive(rank, now(), Duration(field(message, "computes_ns", std::int64_t{0})));
-  } else if (type == "step" || type == "rate" || type == "token" || type == "served") {
-    if (type == "step") watchdog_.stepDone(rank, now());
-    record_.served(rank, message);
-    if (type == "served") record_.events(rank, message, damageLookup());
+  } else if (type == "step") {
+    watchdog_.stepDone(rank, now());
   } else if (type == "begin") {
     const TimePoint mark = now();
     watchdog_.marked(mark);
-    const int iteration = field(message, "iteration", 0);
     iteration_ = iteration;
-    if (record_.iterationBegan(message) && faults_) {
+    if (!begun && faults_) {
       faults_->iterationBegan(iteration, momentOf(message, "at"), mark, *sampler_);
     }
   } else if (type == "end") {
     watchdog_.marked(now());
-    record_.iterationEnded(rank, message);
-    record_.events(rank, message, damageLookup());
     if (faults_) {
-      faults_->iterationEnded(rank, field(message, "iteration", 0), momentOf(message, "at"),
-                              *sampler_, message.contains("last"));
+      faults_->iterationEnded(rank, iteration, momentOf(message, "at"), *sampler_,
+                              message.contains("last"));
     }
-  } else if (type == "events") {
-    record_.events(rank, message, damageLookup());
   } else if (type == "ready") {
     if (++readyRanks_ == ranks_) allReady();
   } else if (type == "done") {
-    record_.events(rank, message, damageLookup());
     ended_[rank] = true;
     if (++doneRanks_ == ranks_ - std::ssize(leftOut_)) stage_ = Stage::kFinished;
   } else if (type == "excluded") {
-    record_.events(rank, message, damageLookup());
     ended_[rank] = true;
-    excluded(rank, message);
+    excluded(rank);
   } else if (type == "shrunk") {
-    record_.events(rank, message, damageLookup());
-    shrunk(message);
+    shrunk(rank, message);
   } else if (type == "error") {
-    record_.events(rank, message, damageLookup());
     if (faults_) faults_->givenUp(now(), rank);
     ended_[rank] = true;
-    const std::string words = field(message, "message", std::string("an error without words"));
-    record_.error(rank, now(), words);
-    rankFailed(rank, words, isConsequence(message));
+    rankFailed(rank, errorOf(message), isConsequence(message));
   } else if (type == "gone" && !ended_[rank]) {
     if (faults_) faults_->givenUp(now(), rank);
     ended_[rank] = true;
     rankFailed(rank, "ended without a result: " + field(message, "message", std::string()),
                /*consequence=*/false);
   }
-}
-
-DamageLookup Session::damageLookup() const {
-  if (!faults_) return {};
-  return [this](TimePoint when, int rail, int nodeA, int nodeB) {
-    return faults_->damageBehind(when, rail, nodeA, nodeB);
-  };
 }
 
 void Session::warmupMark(const json& message, bool end) {
@@ -354,36 +339,30 @@ void Session::warmupMark(const json& message, bool end) {
 void Session::allReady() {
   const TimePoint time = now();
   if (stage_ == Stage::kSettingUp) {
-    record_.started(time);
+    note(event::Started{time});
     sampler_->start(time);
     if (faults_) faults_->started(time);
   } else {
-    record_.reloaded(time);
+    note(event::Reloaded{time});
   }
   stage_ = Stage::kRunning;
   watchdog_.started(time);
   group_->broadcast({{"type", "start"}});
 }
 
-void Session::shrunk(const json& message) {
-  const TimePoint noticed = momentOf(message, "noticed");
+void Session::shrunk(int rank, const json& message) {
   std::optional<TimePoint> fault;
-  if (faults_) {
-    for (const TimePoint damage : faults_->damages()) {
-      if (damage <= noticed) fault = std::max(fault.value_or(damage), damage);
-    }
-  }
-  record_.shrunk(message, fault);
+  if (faults_) fault = faults_->changes().latestBefore(momentOf(message, "noticed"));
+  note(event::Shrunk{rank, message, fault});
   const auto left = field(message, "ranks", std::vector<int>());
-  for (int rank = 0; rank < ranks_; ++rank) {
-    if (!std::ranges::count(left, rank)) leftOut_.insert(rank);
+  for (int other = 0; other < ranks_; ++other) {
+    if (!std::ranges::count(left, other)) leftOut_.insert(other);
   }
   watchdog_.marked(now());
   failure_.reset();  // it has been survived
 }
 
-void Session::excluded(int rank, const json& message) {
-  record_.excluded(rank, message);
+void Session::excluded(int rank) {
   leftOut_.insert(rank);
   watchdog_.marked(now());
   if (std::ssize(leftOut_) < ranks_) return;
@@ -413,7 +392,7 @@ Status Session::checkFailure(TimePoint time) {
   const std::optional<TimePoint> fault = watchdog_.proof().latest();
   if (failStop_ && fault && stage_ != Stage::kSettingUp) {
     // An error instead of a hang: the job is restarted all the same.
-    record_.crashed(failure_->message);
+    note(event::Crashed{failure_->message});
     return isolate(time, *fault);
   }
   fail(reports::RunStatus::kFailed, failure_->message);
@@ -429,7 +408,7 @@ void Session::stopInTime(TimePoint time) {
 
 Status Session::followHangs(TimePoint time) {
   HangProof& proof = watchdog_.proof();
-  for (const TimePoint damage : faults_->damages()) proof.damaged(damage);
+  for (const TimePoint damage : faults_->changes().damages()) proof.damaged(damage);
   if (stage_ != Stage::kRunning || !proof.wantsPayload(time)) return okStatus();
   ASSIGN_OR_RETURN(const std::uint64_t delivered, sampler_->payloadDelivered());
   proof.payload(time, delivered);
@@ -442,13 +421,13 @@ Status Session::checkWatchdog(TimePoint time) {
   const Duration patience = planned_.strategy->options.get<Duration>("watchdog");
   const auto hang = watchdog_.check(time, patience, delivered, record_.table().open());
   if (!hang) return okStatus();
-  record_.hung(time, *hang);
+  note(event::Hung{time, *hang});
   return isolate(time, hang->fault);
 }
 
 Status Session::isolate(TimePoint time, TimePoint fault) {
   RETURN_IF_ERROR(group_->kill());
-  record_.cutOff(time, fault);
+  note(event::CutOff{time, fault});
   stage_ = Stage::kIsolating;
   // A fault that lasts until the end of the run ends with the repair of the node.
   return faults_->endThoseWithoutDuration();
@@ -456,12 +435,8 @@ Status Session::isolate(TimePoint time, TimePoint fault) {
 
 void Session::fail(reports::RunStatus status, const std::string& message) {
   const TimePoint time = now();
-  std::vector<TimePoint> damages;
-  if (faults_) {
-    faults_->givenUp(time, ended_);
-    damages = faults_->damages();
-  }
-  record_.failed(time, status, message, damages);
+  if (faults_) faults_->givenUp(time, ended_);
+  note(event::Failed{time, status, message});
   stage_ = Stage::kFailed;
 }
 

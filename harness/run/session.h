@@ -19,13 +19,16 @@
 
 namespace faultline::run {
 
+class Transcript;
+
 struct SessionOptions {
   OutputFolder& folder;  ///< for checkpoints, and what programs write (borrowed)
   int logFd = -1;        ///< where ranks log to (borrowed)
   std::uint64_t seed = 0;
-  BlockGoodput* goodput = nullptr;  ///< what the runs of a block share (borrowed)
-  LoadMeter* load = nullptr;        ///< of this run, to be kept up; null: nobody asks (borrowed)
-  bool keepCluster = false;         ///< hand the cluster out instead of taking it down
+  BlockGoodput* goodput = nullptr;   ///< what the runs of a block share (borrowed)
+  LoadMeter* load = nullptr;         ///< of this run, to be kept up; null: nobody asks (borrowed)
+  Transcript* transcript = nullptr;  ///< to write into; null: none (borrowed)
+  bool keepCluster = false;          ///< hand the cluster out instead of taking it down
   /// Told, about every millisecond, what the run does, and the iteration that began last (-1:
   /// none); may be empty.
   std::function<void(std::string_view phase, int iteration)> progress{};

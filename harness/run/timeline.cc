@@ -150,7 +150,7 @@ HangProof::Hang HangProof::judge(std::uint64_t delivered) const {
   return hang;
 }
 
-bool IterationTable::began(int iteration, TimePoint when) {
+void IterationTable::began(int iteration, TimePoint when) {
   const auto [entry, first] = open_.try_emplace(iteration);
   Row& row = entry->second;
   row.index = iteration;
@@ -164,7 +164,6 @@ bool IterationTable::began(int iteration, TimePoint when) {
     row.resumed = when;
     if (first || when < row.begin) row.begin = when;
   }
-  return first;
 }
 
 void IterationTable::ended(int iteration, TimePoint when, Duration checkpoint) {

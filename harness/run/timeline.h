@@ -225,12 +225,11 @@ class IterationTable {
     bool operator==(const Row&) const = default;
   };
 
-  /// True when this is the first mark of the iteration (since the last restart).
-  bool began(int iteration, TimePoint when);
+  void began(int iteration, TimePoint when);
   void ended(int iteration, TimePoint when, Duration checkpoint);
   /// The ranks were killed: what is open is interrupted. Between two iterations the job has waited
-  /// since `waiting`, or since the last one ended, for the next one; nullopt: they do not follow each
-  /// other. Returns the row that was open, if any.
+  /// since `waiting`, or since the last one ended, for the next one; nullopt: they do not follow
+  /// each other. Returns the row that was open, if any.
   std::optional<Row> cutOff(std::optional<TimePoint> waiting);
 
   /// So many ranks are left, and go on at `when` from the begin of iteration `next`: an earlier one
@@ -241,6 +240,8 @@ class IterationTable {
   /// that one.
   void finished();
 
+  /// Whether this one has begun and has not ended on all ranks.
+  bool isOpen(int iteration) const { return open_.contains(iteration); }
   /// The iteration that has begun and has not ended on all ranks; nullopt between iterations.
   std::optional<Row> open() const;
   /// The iteration that the job was busy with for the longest time and never ended, whether it is

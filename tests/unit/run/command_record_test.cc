@@ -6,6 +6,8 @@
 
 #include <stdexcept>
 
+#include "harness/launch/process.h"
+#include "harness/run/program_plan.h"
 #include "harness/run/told_numbers.h"
 #include "harness/scenario/reader.h"
 #include "tests/support/run_program.h"
@@ -43,14 +45,19 @@ class CommandRecordTest : public ::testing::Test {
     record_.started(kCommandStart);
   }
 
-  CommandRecord::Step mark(int rank, int iteration, int ms) {
-    return record_.progressed(rank, iteration, after(ms));
+  /// Whether the job is in another iteration than before.
+  bool mark(int rank, int iteration, int ms) {
+    const std::optional<int> before = record_.open();
+    record_.progressed(rank, iteration, after(ms));
+    return record_.open() != before;
   }
   void end(int rank, int ms, launch::ExitStatus status = {}) {
-    ProgramPlan::Process process;
-    process.rank = rank;
-    process.node = rank;
-    record_.ended(process, "folder", after(ms), status);
+    record_.ended({.rank = rank,
+                   .node = rank,
+                   .at = after(ms),
+                   .code = status.code,
+                   .signal = status.signal,
+                   .output = "folder"});
   }
 
   scenario::Scenario scenario_;
@@ -69,7 +76,7 @@ class CommandWithMetricsTest : public CommandRecordTest {
 TEST_F(CommandRecordTest, WithoutAMetricThroughputIsRunsPerSecond) {
   end(1, 500);
   end(0, 2000);
-  record_.told(std::map<std::string, reports::Quantity>());
+  record_.told({});
   const reports::Run run = record_.finish({});
   EXPECT_EQ(run.status, RunStatus::kOk);
   EXPECT_EQ(run.strategy, "plugin");
@@ -81,6 +88,15 @@ TEST_F(CommandRecordTest, WithoutAMetricThroughputIsRunsPerSecond) {
   EXPECT_EQ(run.throughput->unit, "runs/s");
   ASSERT_EQ(run.processes.size(), 2u);
   EXPECT_EQ(run.processes[0].rank, 0);
+}
+
+TEST_F(CommandRecordTest, ProgramsThatDidNotRunAtTheSameTimeHaveNoSpeed) {
+  end(1, -3);
+  end(0, 2000);
+  record_.told({});
+  const reports::Run run = record_.finish({});
+  EXPECT_EQ(run.status, RunStatus::kOk);
+  EXPECT_FALSE(run.throughput) << "the one had ended before the other began";
 }
 
 TEST_F(CommandRecordTest, ASignalHasAnExitCodeAsShellsSay) {
@@ -99,17 +115,16 @@ TEST_F(CommandRecordTest, ASignalHasAnExitCodeAsShellsSay) {
 }
 
 TEST_F(CommandRecordTest, TheJobIsWhereItsFurthestProcessIs) {
-  EXPECT_EQ(mark(0, 0, 10).began, 0);
-  EXPECT_FALSE(mark(1, 0, 12).began) << "the same iteration";
-  const auto step = mark(0, 1, 20);
-  EXPECT_EQ(step.ended, 0);
-  EXPECT_EQ(step.began, 1);
-  EXPECT_EQ(mark(0, 2, 30).began, 2);
-  EXPECT_FALSE(mark(1, 1, 35).began) << "it only lags behind";
+  EXPECT_TRUE(mark(0, 0, 10));
+  EXPECT_FALSE(mark(1, 0, 12)) << "the same iteration";
+  EXPECT_TRUE(mark(0, 1, 20));
+  EXPECT_EQ(record_.open(), 1);
+  EXPECT_TRUE(mark(0, 2, 30));
+  EXPECT_FALSE(mark(1, 1, 35)) << "it only lags behind";
   EXPECT_EQ(record_.open(), 2);
   end(0, 50);
   end(1, 60);
-  record_.told(std::map<std::string, reports::Quantity>());
+  record_.told({});
   const reports::Run run = record_.finish({});
   ASSERT_EQ(run.iterations.size(), 3u);
   EXPECT_EQ(run.iterations[1].start_ms, 20);
@@ -140,9 +155,8 @@ TEST_F(CommandRecordTest, ACommunicatorThatWasMadeAnewIsOneOfFewerRanksOrOfAsMan
 
 TEST_F(CommandRecordTest, AProcessThatGoesBackTakesTheJobAlong) {
   for (int iteration = 0; iteration < 4; ++iteration) mark(0, iteration, 10 * iteration);
-  const auto step = mark(0, 2, 100);
-  EXPECT_EQ(step.ended, 3);
-  EXPECT_EQ(step.began, 2);
+  EXPECT_TRUE(mark(0, 2, 100));
+  EXPECT_EQ(record_.open(), 2);
 }
 
 TEST_F(CommandRecordTest, AnIterationThatIsDoneAgainLastsFromItsFirstBegin) {
@@ -151,7 +165,7 @@ TEST_F(CommandRecordTest, AnIterationThatIsDoneAgainLastsFromItsFirstBegin) {
   mark(0, 3, 1010);
   end(0, 1020);
   end(1, 1020);
-  record_.told(std::map<std::string, reports::Quantity>());
+  record_.told({});
   const reports::Run run = record_.finish({});
   ASSERT_EQ(run.iterations.size(), 5u) << "0, 1, 2, 2 again, 3";
   EXPECT_EQ(run.iterations[3].ms, 10) << "it had ended before";
@@ -188,7 +202,7 @@ TEST_F(CommandRecordTest, AFaultThatNobodySawMakesTheRunInvalid) {
   end(1, 10);
   Observed observed;
   observed.invalidBecause = "port_down never triggered";
-  record_.told(errorf(Code::kNotFound, "no metric"));
+  record_.told({.problem = "no metric"});
   const reports::Run run = record_.finish(std::move(observed));
   EXPECT_EQ(run.status, RunStatus::kInvalid);
   EXPECT_EQ(run.message, "port_down never triggered");
@@ -203,7 +217,7 @@ TEST_F(CommandWithMetricsTest, WhatIsToldIsReadFromTheFoldersOfTheProcesses) {
   const std::vector<std::string> folders{one.path().string(), two.path().string()};
   end(0, 1000);
   end(1, 1000);
-  record_.told(toldNumbers(scenario_.workload.command.metrics, folders));
+  record_.told({.numbers = toldNumbers(scenario_.workload.command.metrics, folders).value()});
   const reports::Run run = record_.finish({});
   EXPECT_EQ(run.status, RunStatus::kOk) << run.message;
   EXPECT_EQ(run.metrics.at("fast").value, 3);
@@ -225,7 +239,7 @@ TEST_F(CommandWithMetricsTest, WhatIsMissingMakesTheRunInvalidAndSaysWhat) {
   EXPECT_THAT(missing(), HasSubstr("metric slow: no process has written x.json"));
   folder.write("x.json", R"({"a": {}})");
   EXPECT_THAT(missing(), HasSubstr("metric slow: x.json of rank 0: it has no 'a.b'"));
-  record_.told(errorf(Code::kNotFound, "metric fast: not there"));
+  record_.told({.problem = "metric fast: not there"});
   const reports::Run run = record_.finish({});
   EXPECT_EQ(run.status, RunStatus::kInvalid);
   EXPECT_EQ(run.message, "metric fast: not there");
@@ -236,7 +250,8 @@ TEST_F(CommandWithMetricsTest, OfARunThatFailsThereIsWhatWasToldBefore) {
   folder.write("stdout.txt", "v 1\n");
   folder.write("x.json", R"({"a": {"b": "no number"}})");
   record_.failed(RunStatus::kFailed, "rank 0: exit code 3");
-  record_.told(toldBeforeFailure(scenario_.workload.command.metrics, {folder.path().string()}));
+  record_.told(
+      {.numbers = toldBeforeFailure(scenario_.workload.command.metrics, {folder.path().string()})});
   const reports::Run run = record_.finish({});
   EXPECT_EQ(run.status, RunStatus::kFailed);
   ASSERT_EQ(run.metrics.size(), 1U);

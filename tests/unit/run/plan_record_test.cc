@@ -92,7 +92,7 @@ reports::Run runWith(PlansOf plans_of, bool fails = false) {
   const PlannedRun planned{0, scenario.find("hot_repair"), reports::Arm::kFaulted};
   RunRecord record(scenario, planned);
   record.started(kRunStart);
-  for (int rank = 0; rank < kPlanners; ++rank) record.events(rank, {{"plans", plans_of(rank)}}, {});
+  for (int rank = 0; rank < kPlanners; ++rank) record.events(rank, {{"plans", plans_of(rank)}});
   if (fails) record.failed(kRunStart, reports::RunStatus::kFailed, "gave up");
   return record.finish({});
 }
@@ -142,7 +142,7 @@ TEST(PlanRecordTest, TestsOfThePortsAreInTheRun) {
                      {"complete", true},
                      {"changed", true},
                      {"slow_paths", {{{"from", 1}, {"to", 3}, {"share", 0.5}}}}};
-  record.events(2, {{"port_tests", json::array({told})}}, {});
+  record.events(2, {{"port_tests", json::array({told})}});
   const reports::Run run = record.finish({});
   ASSERT_EQ(run.port_tests.size(), 1u);
   const reports::PortTest& test = run.port_tests.front();
@@ -165,7 +165,7 @@ TEST(PlanRecordTest, OfATestOfThePortsNothingIsTrueThatWasNotTold) {
   RunRecord record(scenario, {0, scenario.find("hot_repair"), reports::Arm::kFaulted});
   record.started(kRunStart);
   const json told = {{"at", (kRunStart + 30ms).time_since_epoch().count()}};
-  record.events(2, {{"port_tests", json::array({told})}}, {});
+  record.events(2, {{"port_tests", json::array({told})}});
   const reports::Run run = record.finish({});
   ASSERT_EQ(run.port_tests.size(), 1u);
   const reports::PortTest& test = run.port_tests.front();

@@ -36,17 +36,16 @@ class FailoverRecordTest : public RunRecordTest {
   reports::Run done(const json& message, bool known = true) {
     RunRecord record(scenario_, planned_);
     record.started(kStart);
-    const auto damage = [&](TimePoint when, int rail, int a, int b) -> std::optional<Damage> {
-      EXPECT_EQ(std::pair(a, b), std::pair(2, 1));
-      if (rail == otherDamaged_) return Damage{at(50), at(50)};
-      EXPECT_EQ(when, rail == 0 ? at(120) : at(190)) << "rail " << rail;
-      if (rail != 0 || !known) return std::nullopt;
-      return Damage{at(100), at(100) + within_};
+    record.events(2, message);
+    record.events(3, {{"counters", {{"chunks_sent", 5}, {"longest_receive_stall_us", 20}}}});
+    Observed observed;
+    const auto damaged = [&](int rail, TimePoint before, TimePoint after) {
+      observed.changes.faults.push_back(
+          {.node = 1, .rail = rail, .changes = {{true, before, after}}});
     };
-    record.events(2, message, damage);
-    record.events(3, {{"counters", {{"chunks_sent", 5}, {"longest_receive_stall_us", 20}}}},
-                  damage);
-    return record.finish({});
+    if (known) damaged(0, at(100), at(100) + within_);
+    if (otherDamaged_ >= 0) damaged(otherDamaged_, at(50), at(50));
+    return record.finish(observed);
   }
 
   int otherDamaged_ = -1;
@@ -132,7 +131,7 @@ TEST_F(FailoverRecordTest, OneThatDoesNotSayWhenItWasSeenIsExplainedByNoDamage) 
   const auto noDamageIsKnown = [&] {
     RunRecord record(scenario_, planned_);
     record.started(kStart);
-    record.events(2, failover(), {});
+    record.events(2, failover());
     return record.finish({});
   };
   EXPECT_EQ(noDamageIsKnown().failovers.at(0).fault_ms, std::nullopt);
@@ -146,8 +145,8 @@ TEST_F(RunRecordTest, WhatTwoRanksRecordedStandsInOneListPerField) {
                    {"length", {0, 1'500'000}},
                    {"bytes", {65536, 7}},
                    {"number", {3, 4}}};
-  record_.events(0, {{"trace", trace}}, {});
-  record_.events(3, {{"trace", trace}}, {});
+  record_.events(0, {{"trace", trace}});
+  record_.events(3, {{"trace", trace}});
   const reports::Telemetry all = record_.finish({}).telemetry;
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all.rank, (std::vector<int>{0, 0, 3, 3}));
@@ -168,7 +167,7 @@ TEST_F(RunRecordTest, WhatBeginsWhereAnotherEndsDoesNotOverlapItWhenRounded) {
                    {"length", {600, 1'000}},
                    {"bytes", {1, 1}},
                    {"number", {1, 2}}};
-  record_.events(0, {{"trace", trace}}, {});
+  record_.events(0, {{"trace", trace}});
   const reports::Telemetry all = record_.finish({}).telemetry;
   ASSERT_EQ(all.size(), 2u);
   EXPECT_NEAR(all.at_ms[0] + all.ms[0], all.at_ms[1], 1e-9);
@@ -179,10 +178,10 @@ TEST_F(FailoverRecordTest, AFailoverIsRestoredByTheFirstFailbackOfItsRailWheneve
   early["failbacks"] = {{{"peer", 1}, {"rail", 0}, {"at", moment(110)}},   // before it was detected
                         {{"peer", 1}, {"rail", 1}, {"at", moment(150)}},   // another rail
                         {{"peer", 3}, {"rail", 0}, {"at", moment(160)}}};  // another peer
-  record_.events(2, early, {});
-  record_.events(3, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(170)}}}}}, {});
-  record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(300)}}}}}, {});
-  record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(500)}}}}}, {});
+  record_.events(2, early);
+  record_.events(3, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(170)}}}}});
+  record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(300)}}}}});
+  record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(500)}}}}});
   const reports::Run run = record_.finish({});
   ASSERT_EQ(run.failovers.size(), 1u);
   EXPECT_EQ(run.failovers[0].restored_ms, 300);
@@ -198,8 +197,8 @@ TEST_F(FailoverRecordTest, OneThatIsNotRestoredSaysNothing) {
 TEST_F(FailoverRecordTest, ARunThatWasCutOffHasWhatWasToldUntilThen) {
   json end = failover();
   end["counters"] = {{"chunks_sent", 3}};
-  record_.events(2, end, {});
-  record_.events(2, {{"counters", {{"chunks_sent", 8}}}}, {});
+  record_.events(2, end);
+  record_.events(2, {{"counters", {{"chunks_sent", 8}}}});
   record_.failed(kStart, reports::RunStatus::kFailed, "interrupted");
   const reports::Run run = record_.finish({});
   EXPECT_EQ(run.failovers.size(), 1u);
@@ -207,9 +206,9 @@ TEST_F(FailoverRecordTest, ARunThatWasCutOffHasWhatWasToldUntilThen) {
 }
 
 TEST_F(FailoverRecordTest, CountersOfAllLivesOfAJobAdd) {
-  record_.events(2, {{"counters", {{"chunks_sent", 8}}}}, {});
+  record_.events(2, {{"counters", {{"chunks_sent", 8}}}});
   restart(700, 110, 800, 900);
-  record_.events(2, {{"counters", {{"chunks_sent", 3}}}}, {});
+  record_.events(2, {{"counters", {{"chunks_sent", 3}}}});
   EXPECT_EQ(record_.finish({}).counters.at("chunks_sent"), 11);
 }
 

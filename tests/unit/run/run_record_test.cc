@@ -209,9 +209,9 @@ TEST_F(RunRecordTest, ARunThatDidNotEndHasNoThroughputAndIsNotCompleted) {
 TEST_F(RunRecordTest, AFailoverThatWasNeverOverHasPausedUntilTheJobGaveUp) {
   begin(0, 0);
   json failover{{"peer", 1}, {"rail", 0}, {"sending", true}, {"detected", moment(50)}};
-  record_.events(0, {{"failovers", {failover}}}, {});
+  record_.events(0, {{"failovers", {failover}}});
   failover["redelivered"] = moment(60);
-  record_.events(2, {{"failovers", {failover}}}, {});
+  record_.events(2, {{"failovers", {failover}}});
   record_.failed(at(5000), RunStatus::kFailed, "rank 0 gave up");
   const reports::Run run = record_.finish({});
   ASSERT_EQ(run.failovers.size(), 2u);
@@ -230,8 +230,12 @@ TEST_F(RunRecordTest, RanksThatWaitedForOnesThatAreGoneStalledUntilTheyNoticed) 
 /// The longest stall of a job of which ranks are killed at 4 s; an iteration begins at 30 ms, and
 /// the faults strike then.
 std::int64_t stallOf(RunRecord& record, const std::vector<TimePoint>& damages) {
-  record.failed(at(4000), RunStatus::kHung, "not over within the deadline", damages);
-  const reports::Run run = record.finish({});
+  record.failed(at(4000), RunStatus::kHung, "not over within the deadline");
+  Observed observed;
+  for (const TimePoint struck : damages) {
+    observed.changes.faults.push_back({.changes = {{true, struck, struck}}});
+  }
+  const reports::Run run = record.finish(observed);
   const auto found = run.counters.find("longest_receive_stall_us");
   return found == run.counters.end() ? 0 : found->second / 1000;
 }

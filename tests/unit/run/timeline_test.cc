@@ -279,8 +279,10 @@ TEST(HitProofTest, NeedsAllThreeSigns) {
 
 TEST(IterationTableTest, AnIterationIsAsSlowAsItsSlowestRank) {
   IterationTable table(2);
-  EXPECT_TRUE(table.began(0, kBegin + 2ms));
-  EXPECT_FALSE(table.began(0, kBegin));
+  EXPECT_FALSE(table.isOpen(0));
+  table.began(0, kBegin + 2ms);
+  EXPECT_TRUE(table.isOpen(0));
+  table.began(0, kBegin);
   table.ended(0, kBegin + 50ms, 1ms);
   ASSERT_TRUE(table.open());
   EXPECT_EQ(table.open()->begin, kBegin);
@@ -303,7 +305,8 @@ TEST(IterationTableTest, ARestartLosesTheOpenIterationAndRedoesOthers) {
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->index, 3);
   EXPECT_FALSE(table.open());
-  EXPECT_TRUE(table.began(2, kBegin + 1s));
+  EXPECT_FALSE(table.isOpen(3));
+  table.began(2, kBegin + 1s);
   table.ended(2, kBegin + 1001ms, {});
   EXPECT_EQ(table.complete().size(), 4u);
   EXPECT_EQ(table.next(), 3);
@@ -321,7 +324,8 @@ TEST(IterationTableTest, AnInterruptedIterationLastsFromItsFirstBeginToItsFinalE
   table.ended(0, kBegin + 2010ms, {});
   table.began(1, kBegin + 2020ms);
   table.cutOff(kBegin + 2025ms);
-  EXPECT_TRUE(table.began(1, kBegin + 4s)) << "the first mark since the restart";
+  EXPECT_FALSE(table.isOpen(1)) << "its next mark is the first since the restart";
+  table.began(1, kBegin + 4s);
   EXPECT_EQ(table.open()->resumed, kBegin + 4s) << "a watchdog waits for this attempt";
   table.ended(1, kBegin + 4010ms, {});
   EXPECT_FALSE(table.unfinished());
@@ -383,7 +387,8 @@ TEST(IterationTableTest, FewerRanksBeginWhatIsOpenAgainAndDoLess) {
   table.shrunk(3, 2, kBegin + 40ms, kBegin + 500ms);
   ASSERT_EQ(table.complete().size(), 2u) << "what one has done, all get from it";
   EXPECT_EQ(table.complete()[1].end, kBegin + 500ms);
-  EXPECT_FALSE(table.began(2, kBegin + 501ms)) << "it is open";
+  EXPECT_TRUE(table.isOpen(2));
+  table.began(2, kBegin + 501ms);
   endOn(2, 2, kBegin + 530ms);
   EXPECT_EQ(table.complete().size(), 2u);
   endOn(2, 1, kBegin + 540ms);
