@@ -17,7 +17,7 @@
 #include "harness/cli/terminal.h"
 #include "harness/run/confusion.h"
 #include "harness/run/joined.h"
-#include "harness/run/transcript.h"
+#include "harness/run/replay.h"
 #include "reports/confusion.h"
 #include "reports/markdown.h"
 #include "reports/overview.h"

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -23,7 +24,9 @@
 #include "harness/cli/run_progress.h"
 #include "harness/cli/terminal.h"
 #include "harness/cluster/privileges.h"
+#include "harness/run/analyse.h"
 #include "harness/run/experiment.h"
+#include "harness/run/judge.h"
 #include "harness/run/killed_runs.h"
 #include "harness/run/output_folder.h"
 #include "harness/run/time_left.h"
@@ -186,10 +189,9 @@ void holdUntilInterrupted(const cluster::NetnsCluster& cluster, cluster::Privile
 }
 
 /// Puts a whole result into the place of an earlier one; of another one says where it is.
-Status settle(run::OutputFolder& folder, const run::ExperimentOutcome& outcome,
-              const std::string& directory) {
+Status settle(run::OutputFolder& folder, bool whole, const std::string& directory) {
   if (!folder.replaces()) return okStatus();
-  if (outcome.benchError.ok() && !outcome.result.interrupted) return folder.replaceEarlier();
+  if (whole) return folder.replaceEarlier();
   std::cerr << printable(
       fmt::format("the earlier result stays in {}; what this run came to is in {}\n", directory,
                   folder.path()));
@@ -209,7 +211,11 @@ int runOne(const scenario::Scenario& scenario, const std::string& file, const Ru
   if (!options.json) std::cout << (shown ? printable(*directory) : *directory) << std::endl;
 
   RunProgress progress(options.quiet, run::iterationsOf(scenario));
-  const run::ExperimentOutcome outcome =
+  std::function<bool(const reports::Run&)> isHopeless;
+  if (options.failFast) {
+    isHopeless = [&](const reports::Run& run) { return run::isHopeless(scenario, run); };
+  }
+  run::ExperimentOutcome outcome =
       run::runExperiment(scenario,
                          {.folder = *folder,
                           .scenarioFile = file,
@@ -217,28 +223,31 @@ int runOne(const scenario::Scenario& scenario, const std::string& file, const Ru
                           .keep = keep,
                           .progress = [&](const std::string& line) { progress.print(line); },
                           .moment = [&](const run::Moment& moment) { progress.show(moment); },
-                          .failFast = options.failFast,
+                          .isHopeless = isHopeless,
                           .budget = budget},
                          interrupt);
   progress.clear();
-  Status written = folder->render(outcome.result);
-  if (written.ok()) written = settle(*folder, outcome, *directory);
+  const reports::ScenarioResult result =
+      run::analyse(scenario, std::move(outcome.runs), std::move(outcome.facts));
+  Status written = folder->render(result);
+  const bool whole = outcome.benchError.ok() && !result.interrupted;
+  if (written.ok()) written = settle(*folder, whole, *directory);
   const std::string place = folder->replaces() ? folder->path() : *directory;
   // A report that could not be written is not pointed at.
   const std::string readable = written.ok() ? place : "";
   if (options.json) {
     documents.push_back({{"directory", place},
-                         {"verdict", reports::nameOf(outcome.result.verdict)},
-                         {"reason", outcome.result.reason},
-                         {"headline", outcome.result.headline},
-                         {"interrupted", outcome.result.interrupted},
+                         {"verdict", reports::nameOf(result.verdict)},
+                         {"reason", result.reason},
+                         {"headline", result.headline},
+                         {"interrupted", result.interrupted},
                          {"result", place + "/result.json"}});
   } else if (options.quiet) {
-    printPlain(outcome.result.headline + "\n");
+    printPlain(result.headline + "\n");
   } else {
     const bool colour = terminalOf(STDOUT_FILENO).colour;
-    printPlain(reports::collectivesText(outcome.result));
-    printPlain(reports::terminalSummary(outcome.result, {.colour = colour, .report_dir = readable}),
+    printPlain(reports::collectivesText(result));
+    printPlain(reports::terminalSummary(result, {.colour = colour, .report_dir = readable}),
                colour);
   }
   if (outcome.keptCluster) holdUntilInterrupted(*outcome.keptCluster, privileges, interrupt);
@@ -246,7 +255,7 @@ int runOne(const scenario::Scenario& scenario, const std::string& file, const Ru
     return fail("run", outcome.benchError, codeOf(outcome.benchError));
   }
   if (!written.ok()) return fail("run", written, kExitCannotRun);
-  return codeOf(outcome.result);
+  return codeOf(result);
 }
 
 int runScenario(const RunOptions& options) {

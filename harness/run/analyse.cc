@@ -8,10 +8,14 @@
 
 #include "harness/run/after_fault.h"
 #include "harness/run/bound.h"
+#include "harness/run/call_bound.h"
+#include "harness/run/call_rows.h"
 #include "harness/run/drift.h"
 #include "harness/run/expectations.h"
 #include "harness/run/judge.h"
+#include "harness/run/latency_rows.h"
 #include "harness/run/noise.h"
+#include "harness/run/settled_calls.h"
 #include "harness/run/strikes.h"
 #include "harness/run/summary.h"
 #include "harness/run/training_facts.h"
@@ -22,6 +26,19 @@
 
 namespace faultline::run {
 namespace {
+
+/// The entry, with the rows that follow from what was recorded.
+reports::Run withRows(const scenario::Scenario& scenario, RecordedRun recorded) {
+  reports::Run run = std::move(recorded.run);
+  for (int rate = 0; rate < std::ssize(recorded.qps); ++rate) {
+    run.rates.push_back(rateRow(run.requests, rate, recorded.qps[static_cast<std::size_t>(rate)]));
+  }
+  if (recorded.calls) {
+    run.collectives = rowsOf(*recorded.calls, fatesOf(scenario, run));
+    compareWithModels(scenario, run);
+  }
+  return run;
+}
 
 /// What a reader of the result should know, beside its numbers.
 void addNotes(const scenario::Scenario& scenario, const scenario::Scenario& made, bool keptAwake,
@@ -44,7 +61,7 @@ void addNotes(const scenario::Scenario& scenario, const scenario::Scenario& made
 
 }  // namespace
 
-reports::ScenarioResult analyse(const scenario::Scenario& scenario, std::vector<reports::Run> runs,
+reports::ScenarioResult analyse(const scenario::Scenario& scenario, std::vector<RecordedRun> runs,
                                 ExperimentFacts facts) {
   reports::ScenarioResult result;
   result.scenario = scenario::toJson(scenario);
@@ -55,7 +72,7 @@ reports::ScenarioResult analyse(const scenario::Scenario& scenario, std::vector<
   result.interrupted = facts.interrupted;
   result.notes = std::move(facts.notes);
   result.environment = std::move(facts.environment);
-  result.runs = std::move(runs);
+  for (RecordedRun& run : runs) result.runs.push_back(withRows(scenario, std::move(run)));
   scenario::Scenario made = scenario;
   made.repeat = facts.blocks;
 

@@ -1,31 +1,18 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
+#include "harness/run/experiment_facts.h"
+#include "harness/run/recorded_run.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
 
 namespace faultline::run {
 
-/// What is known of an experiment besides its runs.
-struct ExperimentFacts {
-  std::string scenario_file{};  ///< where the scenario was read from; empty: not from a file
-  std::string started_at{};     ///< UTC, as result.json has it
-  double duration_ms = 0;
-  int blocks = 0;            ///< that were made, or would have been
-  bool interrupted = false;  ///< by the user
-  bool stopped = false;  ///< before its end (--fail-fast): nothing is expected of what is missing
-  bool kept_awake = false;           ///< idle processors were kept awake
-  std::vector<std::string> notes{};  ///< what was left out, and why
-  std::string bench_error{};         ///< why the bench itself could not go on; empty: it did
-  reports::Environment environment{};
-};
-
-/// Everything that a result says, from what was observed: comparisons of blocks, noise, summary,
-/// expectations, verdict. Pure: no clock, no machine, no files, so that the same runs always give
-/// the same result. `runs` are in the order in which they were made.
-reports::ScenarioResult analyse(const scenario::Scenario& scenario, std::vector<reports::Run> runs,
+/// Everything that a result says, from what was observed: rows of each run, comparisons of blocks,
+/// noise, summary, expectations, verdict. Pure: no clock, no machine, no files, so that the same
+/// runs always give the same result. `runs` are in the order in which they were made.
+reports::ScenarioResult analyse(const scenario::Scenario& scenario, std::vector<RecordedRun> runs,
                                 ExperimentFacts facts);
 
 }  // namespace faultline::run

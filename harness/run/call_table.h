@@ -4,13 +4,11 @@
 #include <map>
 #include <vector>
 
-#include "harness/run/settled_calls.h"
 #include "harness/scenario/scenario.h"
-#include "reports/result.h"
 
 namespace faultline::run {
 
-/// The calls of a sweep, put together from what its ranks say. Of other workloads it has no rows.
+/// The calls of a sweep, put together from what its ranks say. Of other workloads it has none.
 class CallTable {
  public:
   explicit CallTable(const scenario::Scenario& scenario);
@@ -28,11 +26,6 @@ class CallTable {
   /// that it would have taken.
   void unfinished(int iteration, double ms);
 
-  /// A row for each cell of which some call has ended on all ranks, in the order of the sweep. Its
-  /// times are those of the calls that count (countedOf).
-  std::vector<reports::CollectiveRow> rows(const CallFates& fates = {}) const;
-
- private:
   struct Call {
     int endedRanks = 0;
     bool unfinished = false;
@@ -40,9 +33,15 @@ class CallTable {
     std::int64_t checked = 0;
     std::int64_t wrong = 0;
   };
+  /// By iteration.
+  const std::map<int, Call>& calls() const { return calls_; }
+  int ranks() const { return ranks_; }
+  int callsPerCell() const { return callsPerCell_; }
+  const std::vector<scenario::SweepCell>& cells() const { return cells_; }
 
-  const int ranks_;
-  const int callsPerCell_;
+ private:
+  int ranks_;
+  int callsPerCell_;
   std::vector<scenario::SweepCell> cells_;
   std::map<int, Call> calls_;  ///< by iteration
 };

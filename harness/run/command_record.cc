@@ -167,7 +167,7 @@ void CommandRecord::addThroughput() {
   if (found != run_.metrics.end() && found->second.value > 0) run_.throughput = found->second;
 }
 
-reports::Run CommandRecord::finish(Observed observed) {
+RecordedRun CommandRecord::finish(Observed observed) {
   std::ranges::sort(run_.processes, {}, &reports::ProgramEnd::rank);
   addThroughput();
   addInterrupted();
@@ -180,7 +180,7 @@ reports::Run CommandRecord::finish(Observed observed) {
     run_.status = reports::RunStatus::kInvalid;
     run_.message = problem;
   }
-  return std::move(run_);
+  return {.run = std::move(run_)};
 }
 
 }  // namespace faultline::run

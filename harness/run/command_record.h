@@ -9,6 +9,7 @@
 #include "harness/command/recovery.h"
 #include "harness/run/observed.h"
 #include "harness/run/plan.h"
+#include "harness/run/recorded_run.h"
 #include "harness/run/run_events.h"
 #include "reports/result.h"
 
@@ -53,7 +54,7 @@ class CommandRecord {
   void invalid(const std::string& because);
 
   /// The result's entry. To be called once, last.
-  reports::Run finish(Observed observed);
+  RecordedRun finish(Observed observed);
 
  private:
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }

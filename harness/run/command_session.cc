@@ -17,6 +17,7 @@
 #include "harness/run/command_record.h"
 #include "harness/run/fault_control.h"
 #include "harness/run/message.h"
+#include "harness/run/observe.h"
 #include "harness/run/program_ground.h"
 #include "harness/run/program_plan.h"
 #include "harness/run/progress_files.h"
@@ -194,7 +195,7 @@ SessionResult CommandSession::interruptedResult() {
   SessionResult result;
   result.interrupted = true;
   if (options_.transcript != nullptr) options_.transcript->runEnded({});
-  result.run = record_.finish({});
+  result.recorded = record_.finish({});
   return result;
 }
 
@@ -228,7 +229,7 @@ Result<SessionResult> CommandSession::execute() {
   ASSIGN_OR_RETURN(result.cluster, ground_->describe());
   Observed observed = observedBy(*sampler_, faults_, record_.start());
   if (options_.transcript != nullptr) options_.transcript->runEnded(observed);
-  result.run = record_.finish(std::move(observed));
+  result.recorded = record_.finish(std::move(observed));
   if (options_.keepCluster) {
     faults_.reset();  // refers to the cluster
     result.keptCluster = ground_->keep();

@@ -132,11 +132,11 @@ std::set<std::string> ncclVersionsTold(std::string_view printed) {
   return versions;
 }
 
-std::optional<std::string> ncclVersionOf(std::span<const reports::Run> runs,
+std::optional<std::string> ncclVersionOf(std::span<const RecordedRun> runs,
                                          const std::string& folder) {
   std::set<std::string> versions;
-  for (const reports::Run& run : runs) {
-    for (const auto& process : run.processes) {
+  for (const RecordedRun& recorded : runs) {
+    for (const auto& process : recorded.run.processes) {
       const auto file = openInput(fs::path(folder) / process.output / kStdoutFile);
       if (!file.ok()) continue;
       std::string head(kHeadOfOutput, '\0');

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/run/recorded_run.h"
 #include "reports/result.h"
 
 namespace faultline::run {
@@ -36,7 +37,7 @@ std::set<std::string> ncclVersionsTold(std::string_view printed);
 
 /// Those that the processes of the runs printed first, with commas between, where a command was
 /// run; null: none did. `folder`: of the result.
-std::optional<std::string> ncclVersionOf(std::span<const reports::Run> runs,
+std::optional<std::string> ncclVersionOf(std::span<const RecordedRun> runs,
                                          const std::string& folder);
 
 /// Paths of the shared objects in the text of /proc/self/maps, sorted, each once. Pure.

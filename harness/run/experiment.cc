@@ -9,10 +9,8 @@
 #include <ctime>
 
 #include "base/printable.h"
-#include "harness/run/analyse.h"
 #include "harness/run/command_session.h"
 #include "harness/run/environment.h"
-#include "harness/run/judge.h"
 #include "harness/run/keep_awake.h"
 #include "harness/run/load_meter.h"
 #include "harness/run/plan.h"
@@ -59,11 +57,11 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
                                 const ExperimentOptions& options, Interrupt& interrupt) {
   const TimePoint began = now();
   ExperimentOutcome outcome;
-  std::vector<reports::Run> runs;
-  ExperimentFacts facts{
-      .scenario_file = options.scenarioFile,
-      .started_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
-      .blocks = scenario.repeat};
+  std::vector<RecordedRun>& runs = outcome.runs;
+  ExperimentFacts& facts = outcome.facts;
+  facts = {.scenario_file = options.scenarioFile,
+           .started_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
+           .blocks = scenario.repeat};
 
   const std::string logPath = options.folder.logPath();
   const UniqueFd log(open(logPath.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
@@ -94,7 +92,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   TimeLeft time(scenario, plan);
   BlockGoodput goodput;
   for (std::size_t i = 0; i < plan.size() && outcome.benchError.ok(); ++i) {
-    if (options.failFast && !runs.empty() && isHopeless(scenario, runs.back())) {
+    if (options.isHopeless && !runs.empty() && options.isHopeless(runs.back().run)) {
       facts.notes.push_back(
           fmt::format("--fail-fast: {} of {} runs were made, as no other could make this pass",
                       runs.size(), plan.size()));
@@ -146,14 +144,15 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
       outcome.benchError = session.status().withContext(what);
       break;
     }
-    session->run.load = load.finish(now());
-    if (transcript) transcript->add(*session->run.load);
+    reports::Run& run = session->recorded.run;
+    run.load = load.finish(now());
+    if (transcript) transcript->add(*run.load);
     time.finished(i, now() - run_began);
-    say(what + ": " + outcomeOf(session->run));
-    for (const reports::Evidence& evidence : session->run.evidence) {
+    say(what + ": " + outcomeOf(run));
+    for (const reports::Evidence& evidence : run.evidence) {
       note(fmt::format("    {}: {}", evidence.kind, evidence.observed));
     }
-    runs.push_back(std::move(session->run));
+    runs.push_back(std::move(session->recorded));
     clusterFacts = session->cluster;
     if (session->interrupted) {
       facts.interrupted = true;
@@ -168,7 +167,6 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   facts.kept_awake = scenario.noise.keepAwake && awake.ok();
   if (transcript && outcome.benchError.ok()) outcome.benchError = transcript->finish(facts);
   facts.bench_error = outcome.benchError.message();
-  outcome.result = analyse(scenario, std::move(runs), std::move(facts));
   return outcome;
 }
 

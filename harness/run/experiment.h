@@ -6,12 +6,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "harness/cluster/netns_cluster.h"
+#include "harness/run/experiment_facts.h"
 #include "harness/run/interrupt.h"
 #include "harness/run/output_folder.h"
+#include "harness/run/recorded_run.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
 
@@ -40,18 +43,20 @@ struct ExperimentOptions {
   std::function<void(const std::string& line)> progress;
   /// Told, many times a second, where the experiment is; may be empty.
   std::function<void(const Moment& moment)> moment{};
-  /// No run is begun after one with which the scenario cannot pass any more (isHopeless, judge.h).
-  bool failFast = false;
+  /// No run is begun after one of which this says that with it the scenario cannot pass any more;
+  /// empty: all are made.
+  std::function<bool(const reports::Run& run)> isHopeless{};
   /// No block but the first is begun that would not be over, with everything after it, so long
   /// after the start, as far as one can tell from the runs before.
   std::optional<Duration> budget{};
 };
 
-/// Runs a whole scenario: every planned run, summaries, expectations, verdict. The result is always
-/// worth writing, also when it was interrupted or the bench itself failed half-way: its verdict and
-/// reason say so. An error is returned in `benchError` beside it.
+/// Makes every planned run of a scenario. What was recorded is always worth a result (analyse),
+/// also when the experiment was interrupted or the bench itself failed half-way: the facts say so.
+/// An error is returned in `benchError` beside it.
 struct ExperimentOutcome {
-  reports::ScenarioResult result;
+  std::vector<RecordedRun> runs;  ///< in the order in which they were made
+  ExperimentFacts facts;
   Status benchError;
   std::unique_ptr<cluster::NetnsCluster> keptCluster;  ///< with `keep`, when there was a last run
 };

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "harness/cluster/netns_cluster.h"
+#include "harness/run/observed.h"
 
 namespace faultline::run {
 
@@ -15,12 +16,6 @@ inline constexpr std::string_view kGoodputProgram = "iperf3";
 
 /// The path of a program in $PATH.
 std::optional<std::string> findProgram(std::string_view name);
-
-/// What a rail carries.
-struct Goodput {
-  std::optional<BitsPerSecond> value;
-  std::string missing{};  ///< why it was not measured, though it could have been; empty: it was
-};
 
 /// What TCP carries over rail 0 from node 1 to node 0, as iperf3's receiver sees it when its first
 /// moments are over: the median of several short probes. Nothing where iperf3 is not installed or

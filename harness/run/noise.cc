@@ -8,7 +8,7 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/run/bound.h"
-#include "harness/run/serving_record.h"
+#include "harness/run/latency_rows.h"
 #include "harness/run/summary.h"
 #include "harness/stats/drift.h"
 #include "harness/stats/overhead.h"

@@ -7,12 +7,15 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "harness/run/damage.h"
-#include "harness/run/fault_control.h"
-#include "harness/run/goodput_probe.h"
-#include "harness/run/sampler.h"
 #include "reports/result.h"
 
 namespace faultline::run {
+
+/// What a rail carries.
+struct Goodput {
+  std::optional<BitsPerSecond> value;
+  std::string missing{};  ///< why it was not measured, though it could have been; empty: it was
+};
 
 /// What the bench itself saw of a run, beside what its ranks said.
 struct Observed {
@@ -25,10 +28,5 @@ struct Observed {
   Goodput goodput;       ///< of one rail
   FaultChanges changes;  ///< what the faults did, and when
 };
-
-/// Of a run that is over, whatever its workload; `faults`: nothing when it had none. `start`: of
-/// the run's clock.
-Observed observedBy(const Sampler& sampler, const std::optional<FaultControl>& faults,
-                    TimePoint start);
 
 }  // namespace faultline::run

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "harness/command/recovery.h"
-#include "harness/run/timeline.h"
+#include "harness/run/hang_proof.h"
 #include "reports/result.h"
 
 /// What the controller notes while a run goes on, in the order in which it does: what processes

@@ -7,9 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "harness/run/call_bound.h"
 #include "harness/run/message.h"
-#include "harness/run/settled_calls.h"
 #include "harness/workload/digest.h"
 
 namespace faultline::run {
@@ -371,7 +369,7 @@ void RunRecord::countPausesWithoutEnd() {
   }
 }
 
-reports::Run RunRecord::finish(Observed observed) {
+RecordedRun RunRecord::finish(Observed observed) {
   if (!endedEarly_ && !serving_) table_.finished();
   Duration timed = restartTime_;
   TimePoint last = endedEarly_.value_or(t0_);
@@ -402,7 +400,6 @@ reports::Run RunRecord::finish(Observed observed) {
   run_.faults = std::move(observed.faults);
   run_.evidence = std::move(observed.evidence);
   checkPlans();
-  run_.collectives = calls_.rows(fatesOf(scenario_, run_));
   // Of work that was lost it is not known: none rather than the part that went well.
   const bool lostWork = endedEarly_ || !run_.restarts.empty() || !run_.shrinks.empty();
   if (!lostWork) run_.exposed = exposed_.rows();
@@ -411,14 +408,15 @@ reports::Run RunRecord::finish(Observed observed) {
     run_.goodput_mbit = static_cast<double>(*observed.goodput.value) / kMega;
   }
   run_.goodput_missing = std::move(observed.goodput.missing);
-  compareWithModels(scenario_, run_);
   for (const auto& [rank, use] : resources_) run_.resources.push_back(use);
   const std::string& problem = invalid_.empty() ? observed.invalidBecause : invalid_;
   if (!problem.empty() && run_.status != reports::RunStatus::kFailed) {
     run_.status = reports::RunStatus::kInvalid;
     run_.message = problem;
   }
-  return std::move(run_);
+  return {.run = std::move(run_),
+          .calls = std::move(calls_),
+          .qps = serving_ ? serving_->rates() : std::vector<double>()};
 }
 
 }  // namespace faultline::run

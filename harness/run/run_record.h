@@ -11,10 +11,12 @@
 #include "harness/run/call_table.h"
 #include "harness/run/damage.h"
 #include "harness/run/exposed_times.h"
+#include "harness/run/iteration_table.h"
 #include "harness/run/observed.h"
 #include "harness/run/plan.h"
 #include "harness/run/plan_record.h"
 #include "harness/run/rail_record.h"
+#include "harness/run/recorded_run.h"
 #include "harness/run/run_events.h"
 #include "harness/run/serving_record.h"
 #include "reports/result.h"
@@ -75,7 +77,7 @@ class RunRecord {
   workload::ServerConfig whatIsLeftToServe() const { return serving_->whatIsLeft(); }
 
   /// The result's entry. To be called once, last.
-  reports::Run finish(Observed observed);
+  RecordedRun finish(Observed observed);
 
  private:
   void heard(const event::Heard& heard);

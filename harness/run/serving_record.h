@@ -3,14 +3,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "harness/inference/accounting.h"
 #include "harness/scenario/scenario.h"
-#include "harness/stats/overhead.h"
 #include "harness/workload/rank_config.h"
 #include "reports/result.h"
 
@@ -33,7 +30,10 @@ class ServingRecord {
   /// Requests that were begun and are not over.
   int underWay() const;
 
-  /// Adds requests, rates, counters and throughput to the result; `ended`: the run came to its end.
+  /// Requests per second that are asked for, by rate.
+  std::vector<double> rates() const;
+
+  /// Adds requests, counters and throughput to the result; `ended`: the run came to its end.
   void finish(reports::Run& run, TimePoint t0, bool ended);
 
  private:
@@ -51,30 +51,5 @@ class ServingRecord {
   std::int64_t steps_ = 0;
   std::map<int, double> lateMs_;  // by rank
 };
-
-/// Counts, latencies and goodput of some requests of one run. The goodput of requests of several
-/// runs is not in it, as their times overlap: addLatencies has it.
-reports::RateRow rateRow(std::span<const reports::ServedRequest> requests, double qps);
-
-/// What equal runs (fault_free and its second row) differ by in this latency's median at this rate;
-/// nullopt without a second row, or with fewer than stats::kMinPairsForBand pairs.
-std::optional<stats::NoiseBand> latencyBand(const scenario::Scenario& scenario,
-                                            std::span<const reports::Run> runs, int rate,
-                                            std::optional<double> reports::ServedRequest::*which,
-                                            std::uint64_t seed);
-
-/// The first so many rates are those that fault_free keeps up with: below its knee, over all
-/// blocks.
-int ratesKeptUp(std::span<const reports::Run> runs);
-
-/// The first so many rates are told of together, in overheads, noise and latencies of a row: those
-/// that fault_free keeps up with, since beyond them requests wait for each other, and each of them
-/// for all that any was slower. All where it keeps up with none.
-int pooledRates(std::span<const reports::Run> runs);
-
-/// The row of a strategy: by rate, with what its medians cost against fault_free in the same block,
-/// and over all rates. Nothing of other workloads.
-void addLatencies(const scenario::Scenario& scenario, std::span<const reports::Run> runs,
-                  std::uint64_t seed, reports::Summary& row);
 
 }  // namespace faultline::run

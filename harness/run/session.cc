@@ -14,6 +14,7 @@
 #include "harness/run/fault_control.h"
 #include "harness/run/goodput_probe.h"
 #include "harness/run/message.h"
+#include "harness/run/observe.h"
 #include "harness/run/rank_group.h"
 #include "harness/run/rank_setup.h"
 #include "harness/run/run_events.h"
@@ -206,7 +207,7 @@ Result<SessionResult> Session::execute() {
   Observed observed = observedBy(*sampler_, faults_, record_.start());
   observed.goodput = goodput_;
   if (options_.transcript != nullptr) options_.transcript->runEnded(observed);
-  result.run = record_.finish(std::move(observed));
+  result.recorded = record_.finish(std::move(observed));
   if (options_.keepCluster) {
     faults_.reset();  // refers to the cluster
     result.keptCluster = std::move(cluster_);

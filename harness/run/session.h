@@ -14,8 +14,8 @@
 #include "harness/run/load_meter.h"
 #include "harness/run/output_folder.h"
 #include "harness/run/plan.h"
+#include "harness/run/recorded_run.h"
 #include "harness/scenario/scenario.h"
-#include "reports/result.h"
 
 namespace faultline::run {
 
@@ -36,7 +36,7 @@ struct SessionOptions {
 
 /// What one run came to.
 struct SessionResult {
-  reports::Run run;
+  RecordedRun recorded;
   bool interrupted = false;
   /// Shaping and TCP settings of the cluster, for the report's environment.
   std::map<std::string, std::string> cluster;

@@ -10,12 +10,12 @@
 #include "harness/run/after_fault.h"
 #include "harness/run/bound.h"
 #include "harness/run/exposed_overhead.h"
+#include "harness/run/latency_rows.h"
 #include "harness/run/modelled_row.h"
 #include "harness/run/noise.h"
 #include "harness/run/overhead_row.h"
 #include "harness/run/run_counts.h"
 #include "harness/run/serving_case.h"
-#include "harness/run/serving_record.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
 

@@ -2,11 +2,10 @@
 
 #include <fstream>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/status.h"
-#include "harness/run/analyse.h"
+#include "harness/run/experiment_facts.h"
 #include "harness/run/observed.h"
 #include "harness/run/plan.h"
 #include "harness/run/run_events.h"
@@ -38,9 +37,5 @@ class Transcript {
   std::string path_;
   std::ofstream file_;
 };
-
-/// What the experiment of a transcript came to. kInvalidArgument, with the line, where the text is
-/// none, or is not whole.
-Result<reports::ScenarioResult> replay(std::string_view transcript);
 
 }  // namespace faultline::run

@@ -4,8 +4,9 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "harness/run/hang_proof.h"
+#include "harness/run/iteration_table.h"
 #include "harness/run/server_watch.h"
-#include "harness/run/timeline.h"
 #include "harness/scenario/scenario.h"
 
 namespace faultline::run {

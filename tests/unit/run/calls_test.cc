@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/run/call_bound.h"
+#include "harness/run/call_rows.h"
 #include "harness/run/call_table.h"
 #include "harness/run/goodput_probe.h"
 #include "harness/scenario/reader.h"
@@ -35,7 +36,7 @@ TEST(CallTableTest, ACallTakesAsLongAsItsSlowestRank) {
       table.ended(call, 10 * (call + 1) + rank, 256, rank == 1 ? 2 : 0);
     }
   }
-  const auto rows = table.rows();
+  const auto rows = rowsOf(table);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].operation, "all_reduce");
   EXPECT_EQ(rows[0].size_bytes, 1024);
@@ -65,7 +66,7 @@ TEST(CallTableTest, WhatIsDoneAgainAfterARestartCountsOnce) {
   table.cutOff();
   all(1, 20);
   all(2, 30);
-  const auto row = table.rows().front();
+  const auto row = rowsOf(table).front();
   EXPECT_EQ(row.n, 3);
   EXPECT_EQ(row.max_ms, 30);
   EXPECT_EQ(row.wrong_elements, 0);
@@ -80,7 +81,7 @@ TEST(CallTableTest, BandwidthsAreThoseOfNcclTests) {
     for (int rank = 0; rank < kRanks; ++rank) table.ended(call, 1, 1, 0);
   }
   std::vector<double> factors;
-  for (const auto& row : table.rows()) {
+  for (const auto& row : rowsOf(table)) {
     EXPECT_DOUBLE_EQ(row.algbw, 1.048576);
     factors.push_back(row.busbw / row.algbw);
   }
@@ -92,7 +93,7 @@ TEST(CallTableTest, OfOtherWorkloadsThereAreNoRows) {
   training.workload.kind = "training";
   CallTable table(training);
   table.ended(0, 1, 1, 0);
-  EXPECT_TRUE(table.rows().empty());
+  EXPECT_TRUE(rowsOf(table).empty());
 }
 
 /// Calls of 100 ms, one after the other, and a goodput of 100 Mbit for each of two rails.
@@ -106,7 +107,7 @@ reports::Run runOf(const scenario::Scenario& scenario, double ms = 100) {
     run.iterations.push_back({call, ms * call, ms});
     for (int rank = 0; rank < kRanks; ++rank) table.ended(call, ms, 1, 0);
   }
-  run.collectives = table.rows();
+  run.collectives = rowsOf(table);
   return run;
 }
 
@@ -273,7 +274,7 @@ ServerSweep serversRun(int nodes, bool lost, const std::string& algorithm,
     sweep.run.iterations.push_back({call, 800.0 * call, 800});
     for (int rank = 0; rank < ranks; ++rank) table.ended(call, 800, 1, 0);
   }
-  sweep.run.collectives = table.rows();
+  sweep.run.collectives = rowsOf(table);
   if (lost) sweep.run.faults = {fault("port_down", 0, 3)};
   reports::AppliedPlan& plan = sweep.run.plans.emplace_back();
   plan.at_ms = -1;

@@ -77,7 +77,7 @@ TEST_F(CommandRecordTest, WithoutAMetricThroughputIsRunsPerSecond) {
   end(1, 500);
   end(0, 2000);
   record_.told({});
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.status, RunStatus::kOk);
   EXPECT_EQ(run.strategy, "plugin");
   EXPECT_EQ(run.kind, "unprotected");
@@ -94,7 +94,7 @@ TEST_F(CommandRecordTest, ProgramsThatDidNotRunAtTheSameTimeHaveNoSpeed) {
   end(1, -3);
   end(0, 2000);
   record_.told({});
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.status, RunStatus::kOk);
   EXPECT_FALSE(run.throughput) << "the one had ended before the other began";
 }
@@ -104,7 +104,7 @@ TEST_F(CommandRecordTest, ASignalHasAnExitCodeAsShellsSay) {
   end(1, 200, {.code = 0, .signal = 9});
   record_.failed(RunStatus::kFailed, "first");
   record_.failed(RunStatus::kHung, "second");
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.status, RunStatus::kFailed);
   EXPECT_EQ(run.message, "first");
   EXPECT_FALSE(run.throughput);
@@ -125,7 +125,7 @@ TEST_F(CommandRecordTest, TheJobIsWhereItsFurthestProcessIs) {
   end(0, 50);
   end(1, 60);
   record_.told({});
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.iterations.size(), 3u);
   EXPECT_EQ(run.iterations[1].start_ms, 20);
   EXPECT_EQ(run.iterations[1].ms, 10);
@@ -138,7 +138,7 @@ TEST_F(CommandRecordTest, ACommunicatorThatWasMadeAnewIsOneOfFewerRanksOrOfAsMan
                   after(90));
   record_.rebuilt({.noticed = after(200), .resumed = after(260), .ranks = 2, .missing = {}},
                   std::nullopt);
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.shrinks.size(), 1u);
   EXPECT_EQ(run.shrinks[0].fault_ms, 90);
   EXPECT_EQ(run.shrinks[0].noticed_ms, 100);
@@ -166,7 +166,7 @@ TEST_F(CommandRecordTest, AnIterationThatIsDoneAgainLastsFromItsFirstBegin) {
   end(0, 1020);
   end(1, 1020);
   record_.told({});
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.iterations.size(), 5u) << "0, 1, 2, 2 again, 3";
   EXPECT_EQ(run.iterations[3].ms, 10) << "it had ended before";
   EXPECT_EQ(run.iterations[4].start_ms, 30);
@@ -179,7 +179,7 @@ TEST_F(CommandRecordTest, AnIterationThatIsNotBegunAgainLastsUntilTheProgramWent
   mark(0, 0, 1000);
   end(0, 1020);
   end(1, 1020);
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.iterations.back().index, 3);
   EXPECT_EQ(run.iterations.back().ms, 970);
 }
@@ -190,7 +190,7 @@ TEST_F(CommandRecordTest, AnIterationInWhichTheRunFailsIsNone) {
   record_.failed(RunStatus::kFailed, "rank 0");
   end(0, 30, {.code = 1, .signal = 0});
   end(1, 40);
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.iterations.size(), 1u);
   ASSERT_TRUE(run.unfinished);
   EXPECT_EQ(run.unfinished->index, 1);
@@ -203,7 +203,7 @@ TEST_F(CommandRecordTest, AFaultThatNobodySawMakesTheRunInvalid) {
   Observed observed;
   observed.invalidBecause = "port_down never triggered";
   record_.told({.problem = "no metric"});
-  const reports::Run run = record_.finish(std::move(observed));
+  const reports::Run run = record_.finish(std::move(observed)).run;
   EXPECT_EQ(run.status, RunStatus::kInvalid);
   EXPECT_EQ(run.message, "port_down never triggered");
 }
@@ -218,7 +218,7 @@ TEST_F(CommandWithMetricsTest, WhatIsToldIsReadFromTheFoldersOfTheProcesses) {
   end(0, 1000);
   end(1, 1000);
   record_.told({.numbers = toldNumbers(scenario_.workload.command.metrics, folders).value()});
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.status, RunStatus::kOk) << run.message;
   EXPECT_EQ(run.metrics.at("fast").value, 3);
   EXPECT_EQ(run.metrics.at("slow").value, 12);
@@ -240,7 +240,7 @@ TEST_F(CommandWithMetricsTest, WhatIsMissingMakesTheRunInvalidAndSaysWhat) {
   folder.write("x.json", R"({"a": {}})");
   EXPECT_THAT(missing(), HasSubstr("metric slow: x.json of rank 0: it has no 'a.b'"));
   record_.told({.problem = "metric fast: not there"});
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.status, RunStatus::kInvalid);
   EXPECT_EQ(run.message, "metric fast: not there");
 }
@@ -252,7 +252,7 @@ TEST_F(CommandWithMetricsTest, OfARunThatFailsThereIsWhatWasToldBefore) {
   record_.failed(RunStatus::kFailed, "rank 0: exit code 3");
   record_.told(
       {.numbers = toldBeforeFailure(scenario_.workload.command.metrics, {folder.path().string()})});
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.status, RunStatus::kFailed);
   ASSERT_EQ(run.metrics.size(), 1U);
   EXPECT_EQ(run.metrics.at("fast").value, 1);

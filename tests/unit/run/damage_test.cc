@@ -11,9 +11,9 @@ TEST(DamageTest, AFailureIsExplainedByTheDamageBeforeIt) {
   const auto ms = [](int value) { return kStruck + value * 1ms; };
   // Down from 0 to 300 ms, and from 10 s to 15 s.
   const std::vector<FaultChange> changes = {{true, ms(0), ms(1)},
-                                       {false, ms(300), ms(301)},
-                                       {true, ms(10'000), ms(10'001)},
-                                       {false, ms(15'000), ms(15'000)}};
+                                            {false, ms(300), ms(301)},
+                                            {true, ms(10'000), ms(10'001)},
+                                            {false, ms(15'000), ms(15'000)}};
   const auto damageAt = [&](TimePoint when) -> std::optional<TimePoint> {
     const auto damage = damageBehind(changes, when, 1);
     return damage ? std::optional(damage->before) : std::nullopt;

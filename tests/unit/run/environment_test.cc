@@ -94,10 +94,10 @@ TEST(EnvironmentTest, TheVersionOfNcclIsLookedForInWhatProcessesPrinted) {
   const testing::TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "plugin-0" / "rank0");
   folder.write("plugin-0/rank0/stdout.txt", "# NCCL version 2.28.3\n");
-  reports::Run silent;
-  silent.processes.push_back({.output = "plugin-0/rank1"});
-  reports::Run telling;
-  telling.processes.push_back({.output = "plugin-0/rank0"});
+  RecordedRun silent;
+  silent.run.processes.push_back({.output = "plugin-0/rank1"});
+  RecordedRun telling;
+  telling.run.processes.push_back({.output = "plugin-0/rank0"});
   EXPECT_EQ(ncclVersionOf(std::vector{silent, telling}, folder.path()), "2.28.3");
   EXPECT_EQ(ncclVersionOf(std::vector{silent}, folder.path()), std::nullopt);
 }

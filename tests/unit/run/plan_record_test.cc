@@ -94,7 +94,7 @@ reports::Run runWith(PlansOf plans_of, bool fails = false) {
   record.started(kRunStart);
   for (int rank = 0; rank < kPlanners; ++rank) record.events(rank, {{"plans", plans_of(rank)}});
   if (fails) record.failed(kRunStart, reports::RunStatus::kFailed, "gave up");
-  return record.finish({});
+  return record.finish({}).run;
 }
 
 TEST(PlanRecordTest, ARunWhoseRanksPlannedDifferentlyIsInvalid) {
@@ -143,7 +143,7 @@ TEST(PlanRecordTest, TestsOfThePortsAreInTheRun) {
                      {"changed", true},
                      {"slow_paths", {{{"from", 1}, {"to", 3}, {"share", 0.5}}}}};
   record.events(2, {{"port_tests", json::array({told})}});
-  const reports::Run run = record.finish({});
+  const reports::Run run = record.finish({}).run;
   ASSERT_EQ(run.port_tests.size(), 1u);
   const reports::PortTest& test = run.port_tests.front();
   EXPECT_EQ(test.at_ms, 30);
@@ -166,7 +166,7 @@ TEST(PlanRecordTest, OfATestOfThePortsNothingIsTrueThatWasNotTold) {
   record.started(kRunStart);
   const json told = {{"at", (kRunStart + 30ms).time_since_epoch().count()}};
   record.events(2, {{"port_tests", json::array({told})}});
-  const reports::Run run = record.finish({});
+  const reports::Run run = record.finish({}).run;
   ASSERT_EQ(run.port_tests.size(), 1u);
   const reports::PortTest& test = run.port_tests.front();
   EXPECT_FALSE(test.complete);

@@ -45,7 +45,7 @@ class FailoverRecordTest : public RunRecordTest {
     };
     if (known) damaged(0, at(100), at(100) + within_);
     if (otherDamaged_ >= 0) damaged(otherDamaged_, at(50), at(50));
-    return record.finish(observed);
+    return record.finish(observed).run;
   }
 
   int otherDamaged_ = -1;
@@ -132,7 +132,7 @@ TEST_F(FailoverRecordTest, OneThatDoesNotSayWhenItWasSeenIsExplainedByNoDamage) 
     RunRecord record(scenario_, planned_);
     record.started(kStart);
     record.events(2, failover());
-    return record.finish({});
+    return record.finish({}).run;
   };
   EXPECT_EQ(noDamageIsKnown().failovers.at(0).fault_ms, std::nullopt);
 }
@@ -147,7 +147,7 @@ TEST_F(RunRecordTest, WhatTwoRanksRecordedStandsInOneListPerField) {
                    {"number", {3, 4}}};
   record_.events(0, {{"trace", trace}});
   record_.events(3, {{"trace", trace}});
-  const reports::Telemetry all = record_.finish({}).telemetry;
+  const reports::Telemetry all = record_.finish({}).run.telemetry;
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all.rank, (std::vector<int>{0, 0, 3, 3}));
   EXPECT_EQ(all.kind[1], "chunk_arrived");
@@ -168,7 +168,7 @@ TEST_F(RunRecordTest, WhatBeginsWhereAnotherEndsDoesNotOverlapItWhenRounded) {
                    {"bytes", {1, 1}},
                    {"number", {1, 2}}};
   record_.events(0, {{"trace", trace}});
-  const reports::Telemetry all = record_.finish({}).telemetry;
+  const reports::Telemetry all = record_.finish({}).run.telemetry;
   ASSERT_EQ(all.size(), 2u);
   EXPECT_NEAR(all.at_ms[0] + all.ms[0], all.at_ms[1], 1e-9);
 }
@@ -182,7 +182,7 @@ TEST_F(FailoverRecordTest, AFailoverIsRestoredByTheFirstFailbackOfItsRailWheneve
   record_.events(3, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(170)}}}}});
   record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(300)}}}}});
   record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(500)}}}}});
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.failovers.size(), 1u);
   EXPECT_EQ(run.failovers[0].restored_ms, 300);
   EXPECT_EQ(run.failbacks.size(), 6u);
@@ -200,7 +200,7 @@ TEST_F(FailoverRecordTest, ARunThatWasCutOffHasWhatWasToldUntilThen) {
   record_.events(2, end);
   record_.events(2, {{"counters", {{"chunks_sent", 8}}}});
   record_.failed(kStart, reports::RunStatus::kFailed, "interrupted");
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.failovers.size(), 1u);
   EXPECT_EQ(run.counters.at("chunks_sent"), 8) << "the newest of the rank, not the sum";
 }
@@ -209,7 +209,7 @@ TEST_F(FailoverRecordTest, CountersOfAllLivesOfAJobAdd) {
   record_.events(2, {{"counters", {{"chunks_sent", 8}}}});
   restart(700, 110, 800, 900);
   record_.events(2, {{"counters", {{"chunks_sent", 3}}}});
-  EXPECT_EQ(record_.finish({}).counters.at("chunks_sent"), 11);
+  EXPECT_EQ(record_.finish({}).run.counters.at("chunks_sent"), 11);
 }
 
 }  // namespace

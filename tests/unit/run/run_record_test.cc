@@ -27,7 +27,7 @@ TEST_F(RunRecordTest, ThoseThatAreLeftGoOnAndDoAsMuchLess) {
     record_.iterationBegan({{"iteration", 1}, {"at", moment(410)}});
     record_.iterationEnded(rank, {{"iteration", 1}, {"at", moment(500)}});
   }
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.shrinks.size(), 1u);
   EXPECT_EQ(run.shrinks[0].fault_ms, 140);
   EXPECT_EQ(run.shrinks[0].noticed_ms, 150);
@@ -42,7 +42,7 @@ TEST_F(RunRecordTest, ThoseThatAreLeftGoOnAndDoAsMuchLess) {
 TEST_F(RunRecordTest, WhoIsExcludedIsToldWithItsDeadPorts) {
   iteration(0, 0, 100);
   record_.excluded(2, {{"at", moment(150)}, {"rails", {1, 3}}});
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.exclusions.size(), 1u);
   EXPECT_EQ(run.exclusions[0].rank, 2);
   EXPECT_EQ(run.exclusions[0].at_ms, 150);
@@ -54,7 +54,7 @@ TEST_F(RunRecordTest, ThroughputCountsIterationsAndCheckpointsButNotTheGapsBetwe
   end(0, 60, 15);
   iteration(1, 100, 160);
   iteration(2, 500, 565);
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.status, RunStatus::kOk);
   EXPECT_EQ(run.block, 1);
   EXPECT_TRUE(run.faulted);
@@ -80,7 +80,7 @@ TEST_F(RunRecordTest, WhatRanksHoldIsWhatTheirLastMessageSays) {
                                  {"files_max", 34}}}});
   }
   record_.iterationEnded(3, {{"iteration", 0}});  // could not look
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.resources.size(), 1u);
   const reports::ResourceUse& use = run.resources[0];
   EXPECT_EQ(use.rank, 2);
@@ -97,7 +97,7 @@ TEST_F(RunRecordTest, ARestartCostsWhatWasLostWaitedForLoadedAndDoneAgain) {
   begin(4, 400);
   restart(1000, 430, 1500, 1800);
   for (int i = 2; i < 10; ++i) iteration(i, 2000 + 100 * i, 2060 + 100 * i);
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.status, RunStatus::kHung);
   EXPECT_TRUE(completed(run));
   EXPECT_THAT(run.message, HasSubstr("in the 470 ms before the watchdog"));
@@ -132,7 +132,7 @@ TEST_F(RunRecordTest, EveryRestartCountsItsOwnLossesOnly) {
   begin(6, 2100);
   restart(2700, 2110, 2800, 2900);
   for (int i = 5; i < 10; ++i) iteration(i, 3000 + 100 * i, 3060 + 100 * i);
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.restarts.size(), 2u);
   EXPECT_EQ(run.restarts[0].lost_iterations, 4) << "5, 6, 7, 8";
   EXPECT_EQ(run.restarts[0].lost_ms, 3 * 60 + 20);
@@ -150,7 +150,7 @@ TEST_F(RunRecordTest, AnAttemptThatCompletesNothingStillSaysWhereItTookUp) {
   begin(2, 1200);
   restart(1800, 1210, 1900, 2000);
   for (int i = 0; i < 10; ++i) iteration(i, 3000 + 100 * i, 3060 + 100 * i);
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.restarts[0].lost_iterations, 2) << "2 and 3";
   EXPECT_EQ(run.restarts[1].lost_iterations, 3) << "the older checkpoint had to do: 0, 1, 2";
 }
@@ -159,7 +159,7 @@ TEST_F(RunRecordTest, AHangBetweenTwoIterationsCostsTheTimeSinceTheFault) {
   iteration(0, 0, 60);
   restart(700, 80, 800, 900);
   for (int i = 1; i < 10; ++i) iteration(i, 1000 + 100 * i, 1060 + 100 * i);
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.restarts[0].cut_iteration, std::nullopt);
   EXPECT_EQ(run.restarts[0].lost_iterations, 0);
   EXPECT_EQ(run.restarts[0].lost_ms, 0);
@@ -178,7 +178,7 @@ TEST_F(RunRecordTest, AnAttemptThatDiesWhileLoadingBelongsToTheSameRestart) {
   record_.repaired(at(500));
   record_.reloaded(at(600));
   for (int i = 0; i < 10; ++i) iteration(i, 1000 + 100 * i, 1060 + 100 * i);
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.status, RunStatus::kOk) << "died, but never hung";
   EXPECT_THAT(run.message, HasSubstr("rank 1: killed"));
   ASSERT_EQ(run.restarts.size(), 1u);
@@ -193,7 +193,7 @@ TEST_F(RunRecordTest, ARunThatDidNotEndHasNoThroughputAndIsNotCompleted) {
   begin(1, 100);
   restart(700, 110, 800, 900);
   record_.failed(at(2000), RunStatus::kHung, "not over within the deadline");
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.status, RunStatus::kFailed);
   EXPECT_FALSE(completed(run));
   EXPECT_EQ(run.throughput, std::nullopt);
@@ -213,7 +213,7 @@ TEST_F(RunRecordTest, AFailoverThatWasNeverOverHasPausedUntilTheJobGaveUp) {
   failover["redelivered"] = moment(60);
   record_.events(2, {{"failovers", {failover}}});
   record_.failed(at(5000), RunStatus::kFailed, "rank 0 gave up");
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.failovers.size(), 2u);
   EXPECT_EQ(run.failovers[0].pause_ms, 4950);
   EXPECT_LT(run.failovers[1].pause_ms, 11) << "it was over";
@@ -224,7 +224,7 @@ TEST_F(RunRecordTest, RanksThatWaitedForOnesThatAreGoneStalledUntilTheyNoticed) 
   record_.shrunk(
       {{"noticed", moment(950)}, {"at", moment(1400)}, {"ranks", {0, 1, 3}}, {"iteration", 0}},
       at(40));
-  EXPECT_EQ(record_.finish({}).counters.at("longest_receive_stall_us"), 910'000);
+  EXPECT_EQ(record_.finish({}).run.counters.at("longest_receive_stall_us"), 910'000);
 }
 
 /// The longest stall of a job of which ranks are killed at 4 s; an iteration begins at 30 ms, and
@@ -235,7 +235,7 @@ std::int64_t stallOf(RunRecord& record, const std::vector<TimePoint>& damages) {
   for (const TimePoint struck : damages) {
     observed.changes.faults.push_back({.changes = {{true, struck, struck}}});
   }
-  const reports::Run run = record.finish(observed);
+  const reports::Run run = record.finish(observed).run;
   const auto found = run.counters.find("longest_receive_stall_us");
   return found == run.counters.end() ? 0 : found->second / 1000;
 }
@@ -261,7 +261,7 @@ TEST_F(RunRecordTest, WhatKilledRanksHeldIsKept) {
   record_.iterationEnded(0, {{"iteration", 0}, {"resources", resources}});
   restart(700, 80, 800, 900);
   record_.iterationEnded(0, {{"iteration", 0}, {"resources", {{"memory_max", 120}}}});
-  const reports::Run run = record_.finish({});
+  const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.resources.size(), 2u);
   EXPECT_EQ(run.resources[0].memory_max_bytes, 900);
 }
@@ -270,7 +270,7 @@ TEST_F(RunRecordTest, AHangThatIsNotProvedMakesTheRunInvalid) {
   const auto problem = [&](std::optional<std::uint64_t> payload) {
     RunRecord record(scenario_, planned_);
     record.hung(at(600), {at(100), payload, at(200)});
-    const reports::Run run = record.finish({});
+    const reports::Run run = record.finish({}).run;
     EXPECT_EQ(run.status, RunStatus::kInvalid);
     return run.message;
   };
@@ -284,7 +284,7 @@ TEST_F(RunRecordTest, WhatTheBenchSawIsPartOfTheEntry) {
   observed.faults.resize(1);
   observed.evidence.resize(2);
   observed.invalidBecause = "port_down never triggered";
-  const reports::Run run = record_.finish(observed);
+  const reports::Run run = record_.finish(observed).run;
   EXPECT_EQ(run.rails.size(), 3u);
   EXPECT_EQ(run.faults.size(), 1u);
   EXPECT_EQ(run.evidence.size(), 2u);
@@ -309,7 +309,7 @@ TEST_F(DigestRecordTest, AnIterationThatWasDoneAgainCountsOnce) {
             rank, {{"iteration", iteration}, {"digest", fmt::format("{}/{}", iteration, rank)}});
       }
     }
-    return record.finish({}).digest;
+    return record.finish({}).run.digest;
   };
   EXPECT_EQ(digest({0, 1, 2, 1, 2, 3}), digest({0, 1, 2, 3}));
   EXPECT_NE(digest({0, 1, 2}), digest({0, 1, 2, 3}));
@@ -321,7 +321,7 @@ TEST_F(DigestRecordTest, OneDifferentResultOnOneRankChangesIt) {
     for (int rank = 0; rank < ranks(); ++rank) {
       record.iterationEnded(rank, {{"iteration", 0}, {"digest", rank == 3 ? ofRank3 : "same"}});
     }
-    return record.finish({}).digest;
+    return record.finish({}).run.digest;
   };
   EXPECT_EQ(digest("a"), digest("a"));
   EXPECT_NE(digest("a"), digest("b"));

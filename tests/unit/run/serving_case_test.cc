@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/run/serving_record.h"
+#include "harness/run/latency_rows.h"
 #include "harness/run/summary.h"
 #include "sample_scenario.h"
 

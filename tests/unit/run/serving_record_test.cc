@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/run/latency_rows.h"
 #include "harness/run/noise.h"
 #include "harness/run/run_record.h"
 #include "harness/run/summary.h"
@@ -50,6 +51,9 @@ void end(ServingRecord& record, int id, Duration when) {
 reports::Run finished(ServingRecord& record) {
   reports::Run run;
   record.finish(run, kServerStart, /*ended=*/true);
+  for (int rate = 0; rate < std::ssize(record.rates()); ++rate) {
+    run.rates.push_back(rateRow(run.requests, rate, record.rates()[rate]));
+  }
   return run;
 }
 

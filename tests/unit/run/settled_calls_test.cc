@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/run/call_bound.h"
+#include "harness/run/call_rows.h"
 #include "harness/run/call_table.h"
 #include "harness/scenario/reader.h"
 
@@ -65,7 +66,7 @@ reports::Run sixCalls(const scenario::Scenario& scenario, std::vector<reports::A
     for (int rank = 0; rank < kSweepRanks; ++rank)
       table.ended(call, 200 + call, 10, rank == 0 ? 1 : 0);
   }
-  run.collectives = table.rows(fatesOf(scenario, run));
+  run.collectives = rowsOf(table, fatesOf(scenario, run));
   compareWithModels(scenario, run);
   return run;
 }
@@ -213,7 +214,7 @@ TEST(SettledCallsTest, AHangOfOneCallOfManyIsWhatTheRowSays) {
   reports::AppliedFault& fault = run.faults.emplace_back();
   fault.start_ms = 350;
   fault.end_ms = 380;
-  const reports::CollectiveRow row = table.rows(fatesOf(scenario, run)).front();
+  const reports::CollectiveRow row = rowsOf(table, fatesOf(scenario, run)).front();
   EXPECT_EQ(row.n, 1);
   EXPECT_EQ(row.p50_ms, 1231) << "the median of all is 100";
   EXPECT_EQ(row.checked_elements, 6 * kSweepRanks);
@@ -270,7 +271,7 @@ TEST(SettledCallsTest, TheModelOfAPlanIsAsCloseToTheBoundAsItsPipelineAllows) {
     run.iterations.push_back({call, 800.0 * call, 799});
     for (int rank = 0; rank < kEightRanks; ++rank) table.ended(call, 800, 1, 0);
   }
-  run.collectives = table.rows(fatesOf(scenario, run));
+  run.collectives = rowsOf(table, fatesOf(scenario, run));
   compareWithModels(scenario, run);
   const reports::CollectiveRow& row = run.collectives.front();
   ASSERT_TRUE(row.bound && row.model);

@@ -1,5 +1,3 @@
-#include "harness/run/transcript.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "base/input_file.h"
+#include "harness/run/replay.h"
 #include "reports/result_json.h"
 
 // Recorded runs in, their results out (docs/transcript.md).

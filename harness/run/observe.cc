@@ -1,4 +1,4 @@
-#include "harness/run/observed.h"
+#include "harness/run/observe.h"
 
 namespace faultline::run {
 
