@@ -44,8 +44,7 @@ sources_of() {
     injector) find injector -name '*.cc' ! -path 'injector/verbs/shim/*' ;;
     judging)
       find reports -maxdepth 1 -name '*.cc'
-      find harness/run -name '*.cc' | grep -E \
-        'judge|expect|bound|metrics|summary|compar|confusion|noise|timeline|record|evidence|verdict'
+      find harness/record harness/analysis -name '*.cc'
       ;;
     *) echo "no such room: $1 (${all_rooms[*]})" >&2; return 2 ;;
   esac | sort
@@ -62,8 +61,9 @@ programs_of() {
     injector) printf '%s\n' "unit_injector" "unit_rdma" "unit_verbs" "netns_injector" ;;
     judging)
       case ${2:-} in
-        reports/*) printf '%s\n' "unit_reports" "unit_run" ;;
-        *) printf '%s\n' "unit_run" "unit_reports" ;;
+        reports/*) printf '%s\n' "unit_reports" "unit_analysis" ;;
+        harness/record/*) printf '%s\n' "unit_record" "unit_analysis" ;;
+        *) printf '%s\n' "unit_analysis" "unit_record" "unit_reports" ;;
       esac
       ;;
   esac

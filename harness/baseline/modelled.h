@@ -36,7 +36,7 @@ struct Modelled {
 inline constexpr std::string_view kLongerBy = "longer by";
 
 /// One server of a model without a fault, in the real job's times and rates: means over the
-/// requests of one rate. harness/run/serving_case.h makes it of what was measured.
+/// requests of one rate. harness/analysis/serving_case.h makes it of what was measured.
 struct ServingCase {
   double scale = 1;              ///< times that were measured are multiplied by it, rates divided
   double requestsPerSecond = 0;  ///< offered

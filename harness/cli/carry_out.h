@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "harness/run/interrupt.h"
+#include "harness/control/interrupt.h"
 #include "injector/fault.h"
 
 namespace faultline::cli {

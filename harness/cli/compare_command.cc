@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 
+#include "harness/analysis/comparison.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/comparison_exit.h"
 #include "harness/cli/output.h"
 #include "harness/cli/result_folders.h"
-#include "harness/run/comparison.h"
 #include "reports/markdown.h"
 
 namespace faultline::cli {

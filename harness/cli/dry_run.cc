@@ -7,8 +7,8 @@
 
 #include "base/printable.h"
 #include "harness/cli/estimate_words.h"
-#include "harness/run/plan.h"
-#include "harness/run/time_left.h"
+#include "harness/control/time_left.h"
+#include "harness/record/plan.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "harness/cli/output.h"
-#include "harness/run/capacity.h"
-#include "harness/run/job_estimate.h"
+#include "harness/control/capacity.h"
+#include "harness/control/job_estimate.h"
 #include "harness/scenario/scenario.h"
 
 namespace faultline::cli {

@@ -18,7 +18,7 @@
 #include "harness/cli/output.h"
 #include "harness/cli/queue_pair_list.h"
 #include "harness/cli/separate_process.h"
-#include "harness/run/interrupt.h"
+#include "harness/control/interrupt.h"
 
 namespace faultline::cli {
 namespace {

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/input_file.h"
+#include "harness/analysis/confusion.h"
+#include "harness/analysis/joined.h"
+#include "harness/analysis/replay.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/output.h"
 #include "harness/cli/result_folders.h"
 #include "harness/cli/terminal.h"
-#include "harness/run/confusion.h"
-#include "harness/run/joined.h"
-#include "harness/run/replay.h"
 #include "reports/confusion.h"
 #include "reports/markdown.h"
 #include "reports/overview.h"

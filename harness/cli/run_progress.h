@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "harness/cli/terminal.h"
-#include "harness/run/experiment.h"
+#include "harness/control/experiment.h"
 
 /// What `faultline run` shows on stderr while it runs.
 namespace faultline::cli {

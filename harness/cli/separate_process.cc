@@ -13,7 +13,7 @@
 
 #include "base/limits.h"
 #include "base/unique_fd.h"
-#include "harness/run/interrupt.h"
+#include "harness/control/interrupt.h"
 
 namespace faultline::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/input_file.h"
+#include "harness/analysis/compared_metrics.h"
 #include "harness/history/equal_runs.h"
-#include "harness/run/compared_metrics.h"
 
 namespace faultline::history {
 namespace {

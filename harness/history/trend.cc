@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "harness/run/comparison.h"
+#include "harness/analysis/comparison.h"
 #include "harness/stats/next_value.h"
 #include "harness/stats/quantile.h"
 

@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "base/unique_fd.h"
-#include "harness/run/interrupt.h"
+#include "harness/control/interrupt.h"
 #include "tests/support/usual_signals.h"
 
 namespace faultline::cli {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/cli/terminal.h"
-#include "harness/run/time_left.h"
+#include "harness/control/time_left.h"
 #include "harness/scenario/reader.h"
 
 namespace faultline::cli {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "harness/run/compared_metrics.h"
+#include "harness/analysis/compared_metrics.h"
 #include "support/sample_result.h"
 
 namespace faultline::history {

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/clock.h"
+#include "harness/cluster/netns_cluster.h"
+#include "harness/control/sampler.h"
+#include "harness/control/timeline.h"
+#include "harness/record/damage.h"
+#include "injector/fault.h"
+#include "reports/result.h"
+
+namespace faultline::run {
+
+/// Carries the faults of one run through their life: due, applied, observed, reverted, proved; as
+/// often as each is repeated, every time with evidence of its own.
+class FaultControl {
+ public:
+  /// Makes and prepares all faults of the scenario, before the measured time.
+  static Result<FaultControl> create(const scenario::Scenario& scenario,
+                                     cluster::NetnsCluster& cluster);
+  /// The same on another kind of cluster, whose faults `make` makes.
+  using MakeFault =
+      std::function<Result<std::unique_ptr<injector::Fault>>(const scenario::Fault& fault)>;
+  static Result<FaultControl> create(const scenario::Scenario& scenario, const MakeFault& make);
+
+  // Marks of the workload. Where a fault counts bytes they are read then, and at each step.
+  void warmupIteration(int node, std::uint64_t bytes);
+  void started(TimePoint t0);
+  void iterationBegan(int iteration, TimePoint when, TimePoint seen, Sampler& sampler);
+  /// `last`: of a server, the rank has told the request's last token.
+  /// `process`: the rank; of programs that are not ours any one, as they count as one job.
+  void iterationEnded(int process, int iteration, TimePoint when, Sampler& sampler,
+                      bool last = false);
+
+  /// The job is given up at `now`: ranks that have not `ended` (by rank) were still at work, in the
+  /// newest iteration or between it and the next.
+  void givenUp(TimePoint now, const std::vector<bool>& ended);
+  /// Likewise this rank alone, which has given the job up or died.
+  void givenUp(TimePoint now, int rank);
+
+  /// Does what is due now: applies, steps, gathers evidence, reverts.
+  Status step(TimePoint now, Sampler& sampler);
+  /// Ends all faults that are still on: the run is over.
+  Status revertAll();
+  /// Takes all of them back without waiting for evidence: the user wants to go.
+  Status abandon();
+  /// Ends those that last until the end of the run: the broken node is being repaired.
+  Status endThoseWithoutDuration();
+
+  bool anyActive() const;
+  /// The ranks were killed; faults that were not due yet wait for their iteration again.
+  void restarted();
+  /// What the faults have changed so far.
+  FaultChanges changes() const;
+
+  /// For the result, one entry for every time a fault struck; `t0` is the run's time zero.
+  std::vector<reports::AppliedFault> applied(TimePoint t0) const;
+  std::vector<reports::Evidence> evidence() const;
+  /// Why the run proves nothing, or empty: a fault that struck too seldom, missed, or left no
+  /// evidence once.
+  std::string invalidBecause() const;
+
+ private:
+  /// One time that a fault struck.
+  struct Strike {
+    TimePoint applied{};
+    Duration within{};                // all of it was surely there so long after that
+    std::size_t firstTransition = 0;  // of the fault's transitions
+    std::optional<TimePoint> ended;
+    std::optional<TimePoint> recovered;  // an iteration that began after it was over
+    std::optional<HitProof> hit;
+    std::optional<injector::Evidence> evidence;
+    std::set<int> endedLater;  // ranks that finished an iteration after it was applied
+  };
+  struct Entry {
+    scenario::Fault spec;
+    FaultTrigger trigger;
+    std::unique_ptr<injector::Fault> fault;
+    std::vector<Strike> strikes;
+    bool active = false;  // the last of them
+    bool alone = false;   // as its kind's row says
+  };
+
+  /// An iteration is watched, or a strike waits for others to move something.
+  bool countsBytes() const;
+  /// Tells the trigger what the fault that it waits for has done. False: it waits on.
+  bool hasWaited(Entry& entry) const;
+  /// Another fault is where this one would have to be: it waits.
+  bool mustWait(const Entry& entry) const;
+  Status apply(Entry& entry, TimePoint now, const Sampler& sampler);
+  /// Ends all of these at the same moment: first the evidence of each, then each is taken back.
+  Status end(const std::vector<Entry*>& entries, bool observe = true);
+  std::vector<Entry*> allActive();
+  /// Steps all that are on besides meanwhile. Not ok: one of those has failed.
+  Status observeLast(Entry& entry);
+  /// Steps all that are on but this one.
+  Status stepOthers(const Entry& entry);
+  /// `asked`: when it was to end.
+  static Status revert(Entry& entry, TimePoint asked);
+  /// How often a strike of something that flaps has broken it.
+  static std::int64_t lossesOf(const Entry& entry, std::size_t strike);
+  static void wasIn(Entry& entry, int rank, int iteration, TimePoint until);
+  std::string problemOf(const Strike& strike) const;
+
+  int nodeWith(const std::string& address, int rail) const;
+
+  int nodes_ = 0;
+  int ranks_ = 0;
+  bool foreign_ = false;                 // programs that are not ours
+  std::optional<RequestEnds> requests_;  // of a server
+  std::vector<Entry> entries_;
+  std::map<int, TimePoint> begun_;  // iterations, that are not over or a little older
+  std::set<int> through_;           // ranks that have ended the latest of them
+};
+
+}  // namespace faultline::run

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "base/units.h"
+#include "harness/cluster/netns_cluster.h"
+#include "harness/record/observed.h"
+
+namespace faultline::run {
+
+inline constexpr std::string_view kGoodputProgram = "iperf3";
+
+/// The path of a program in $PATH.
+std::optional<std::string> findProgram(std::string_view name);
+
+/// What TCP carries over rail 0 from node 1 to node 0, as iperf3's receiver sees it when its first
+/// moments are over: the median of several short probes. Nothing where iperf3 is not installed or
+/// there is only one node.
+Goodput measureGoodput(cluster::NetnsCluster& cluster);
+
+/// Measures once for each block: the clusters of its runs have the same shape, and come one after
+/// the other. What could not be measured is tried again by the next run of the block.
+class BlockGoodput {
+ public:
+  Goodput of(int block, const std::function<Goodput()>& measure);
+
+ private:
+  std::optional<int> block_;
+  Goodput known_;
+};
+
+/// The median of what `probe` measures when called some times. One that comes to no result is made
+/// again, once; after a second one there is no goodput, and the reason. Pure, but for the probe.
+Goodput medianGoodput(const std::function<Result<BitsPerSecond>()>& probe);
+
+/// Of what `iperf3 --server --json` has printed; kInvalidArgument when that has no result.
+Result<BitsPerSecond> goodputOf(std::string_view report);
+
+}  // namespace faultline::run

@@ -1,0 +1,174 @@
+#include "harness/control/job_estimate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/rdma_vm/vm_plan.h"
+#include "harness/scenario/sweep.h"
+#include "resilient_ccl/transport/shm/segment.h"
+
+namespace faultline::run {
+namespace {
+
+// Measured with small runs, rounded up; docs/command.md says how.
+
+// The controller, with its report of a short run.
+constexpr Bytes kControllerMemory = 16 << 20;
+constexpr std::int64_t kControllerDescriptors = 16;
+constexpr std::int64_t kControllerPerRank = 3;  // its end, its lifeline, its messages
+constexpr std::int64_t kControllerPerNode = 3;  // its namespace, and a socket into it
+// A rank that has no peer and no gradient; its main thread, its lifeline, what
+// communicates, and what plans.
+constexpr Bytes kRankMemory = 4 << 20;
+constexpr std::int64_t kRankThreads = 4;
+constexpr std::int64_t kRankDescriptors = 14;
+constexpr std::int64_t kRankPerRail = 8;  // listener, datagrams, and what watches its port
+// A connection of a rail at one of its two ends: what is read ahead, the state of the rail, and
+// what the kernel has in its buffers while it is busy.
+constexpr Bytes kConnectionMemory = 64 << 10;
+// A peer of a rank, over whatever rails.
+constexpr Bytes kPeerMemory = 16 << 10;
+// A peer in the same node: a socket, the memory that both share, and what rings at either end.
+constexpr std::int64_t kLocalPeerDescriptors = 3;
+// A NIC: a veth pair, its queues and its port at the switch. A namespace has tables of its own.
+constexpr Bytes kNicMemory = 64 << 10;
+constexpr Bytes kNamespaceMemory = 256 << 10;
+// What keeps the programs of a node.
+constexpr Bytes kGuardMemory = 8 << 20;
+// qemu besides the memory of its guest.
+constexpr Bytes kGuestOverhead = 96 << 20;
+constexpr std::int64_t kGuestThreads = 6;
+constexpr std::int64_t kGuestDescriptors = 64;
+
+/// Processor time of a GiB that a rank sends and another one receives, both ends together, where
+/// least was seen (docs/self_test.md).
+constexpr double kSecondsPerGib = 0.5;
+
+/// What a rank has of the job's data.
+Bytes dataOf(const scenario::Scenario& scenario) {
+  if (scenario.workload.isForeign()) return 0;
+  if (!scenario.workload.sweeps()) {
+    constexpr Bytes kCopies = 3;  // its own gradient, the sum, the state
+    return kCopies * scenario.workload.gradient.size;
+  }
+  Bytes largest = 0;
+  for (const scenario::SweepCell& cell : scenario::cellsOf(scenario.workload.collective)) {
+    largest = std::max(largest, scenario::bytesOf(cell, scenario.cluster.ranks()));
+  }
+  return 2 * largest;  // input and result
+}
+
+JobEstimate ofGuests(const scenario::Cluster& cluster) {
+  const rdma_vm::VmSpec spec;
+  JobEstimate estimate;
+  const std::int64_t hosts = cluster.nodes;
+  estimate.processes = 2 + hosts;  // with the controller, and what holds the guests
+  estimate.threads = 2 + hosts * kGuestThreads;
+  estimate.descriptors = kControllerDescriptors + hosts * (spec.nics() + 4);
+  estimate.files = estimate.descriptors + hosts * kGuestDescriptors;
+  estimate.processNamespaces = 1;
+  estimate.memory = kControllerMemory + hosts * ((Bytes{spec.memoryMiB} << 20) + kGuestOverhead);
+  return estimate;
+}
+
+}  // namespace
+
+JobEstimate estimateJob(const scenario::Scenario& scenario) {
+  const scenario::Cluster& cluster = scenario.cluster;
+  JobEstimate estimate =
+      cluster.kind == scenario::ClusterKind::kRdmaVm ? ofGuests(cluster) : JobEstimate();
+  estimate.foreign = scenario.workload.isForeign();
+  if (cluster.kind == scenario::ClusterKind::kRdmaVm) return estimate;
+
+  const std::int64_t nodes = cluster.nodes, rails = cluster.rails, ranks = cluster.ranks();
+  const std::int64_t nics = nodes * (rails + 1);
+  estimate.networkNamespaces = nodes + 1;  // and the switches'
+  estimate.memory =
+      kControllerMemory + nics * kNicMemory + estimate.networkNamespaces * kNamespaceMemory;
+  if (estimate.foreign) {
+    estimate.processes = 1 + nodes + ranks;  // a guard in each node
+    estimate.threads = estimate.processes;
+    estimate.processNamespaces = nodes;
+    estimate.memory += nodes * kGuardMemory;
+    estimate.descriptors =
+        kControllerDescriptors + nodes * (kControllerPerRank + kControllerPerNode);
+    estimate.files = estimate.descriptors + nodes * kControllerDescriptors + 3 * ranks;
+    return estimate;
+  }
+  const std::int64_t local = cluster.ranksPerNode - 1, remote = ranks - 1 - local;
+  const std::int64_t ends = ranks * remote * rails;
+  estimate.processes = 1 + ranks;
+  estimate.threads = 1 + ranks * (kRankThreads + scenario.ioThreads);
+  estimate.connections = ends / 2;
+  // Rank 0 meets all others before they go.
+  const std::int64_t rank = kRankDescriptors + rails * kRankPerRail + remote * rails +
+                            local * kLocalPeerDescriptors + scenario.ioThreads;
+  const std::int64_t controller =
+      kControllerDescriptors + ranks * kControllerPerRank + nodes * kControllerPerNode;
+  estimate.descriptors = std::max(rank + ranks - 1, controller);
+  estimate.files = controller + ranks * rank + 2 * (ranks - 1);
+  const Bytes shared = static_cast<Bytes>(transport::shm::Segment::kPayloadRing +
+                                          transport::shm::Segment::kDatagramRing);
+  estimate.memory +=
+      ranks * (kRankMemory + dataOf(scenario) + (ranks - 1) * kPeerMemory + local * shared) +
+      ends * kConnectionMemory;
+  return estimate;
+}
+
+std::string inWords(const JobEstimate& estimate) {
+  constexpr double kMib = 1 << 20;
+  constexpr double kMibPerGib = 1024;
+  const double memory = static_cast<double>(estimate.memory) / kMib;
+  std::string text = fmt::format("needs about {} processes with {} threads, ", estimate.processes,
+                                 estimate.threads);
+  text += memory < kMibPerGib ? fmt::format("{:.0f} MiB of memory", memory)
+                              : fmt::format("{:.1f} GiB of memory", memory / kMibPerGib);
+  text += fmt::format(", {} descriptors (up to {} in one process)", estimate.files,
+                      estimate.descriptors);
+  if (estimate.networkNamespaces > 0) {
+    text += fmt::format(", {} network namespaces", estimate.networkNamespaces);
+  }
+  if (estimate.connections > 0) text += fmt::format(", {} connections", estimate.connections);
+  if (estimate.foreign) text += ", and whatever the programs take";
+  return text;
+}
+
+std::vector<std::string> shortages(const JobEstimate& estimate, const Capacity& capacity) {
+  std::vector<std::string> missing;
+  const auto count = [&](std::int64_t needed, const std::optional<Room>& room,
+                         std::string_view what) {
+    if (!room || static_cast<double>(needed) <= room->left) return;
+    missing.push_back(fmt::format("it needs about {} {}, and {} leaves {:.0f}", needed, what,
+                                  room->limit, room->left));
+  };
+  if (capacity.memory && static_cast<double>(estimate.memory) > capacity.memory->left) {
+    constexpr double kGib = 1 << 30;
+    missing.push_back(fmt::format("it needs about {:.1f} GiB of memory, and {} leaves {:.1f} GiB",
+                                  static_cast<double>(estimate.memory) / kGib,
+                                  capacity.memory->limit, capacity.memory->left / kGib));
+  }
+  count(estimate.threads, capacity.threads, "processes and threads");
+  count(estimate.descriptors, capacity.descriptors, "descriptors in one process");
+  count(estimate.files, capacity.files, "open files");
+  count(estimate.networkNamespaces, capacity.networkNamespaces, "network namespaces");
+  count(estimate.processNamespaces, capacity.processNamespaces, "process namespaces");
+  return missing;
+}
+
+std::vector<std::string> tooFast(const scenario::Scenario& scenario, const Capacity& capacity) {
+  const scenario::Cluster& cluster = scenario.cluster;
+  if (cluster.kind != scenario::ClusterKind::kNetns || cluster.railRate == 0) return {};
+  const auto rate = static_cast<double>(cluster.railRate) * cluster.nodes * cluster.rails;
+  constexpr double kBitsPerGib = 8.0 * (1 << 30);
+  const double most = capacity.processors * kBitsPerGib / kSecondsPerGib;
+  if (rate <= most) return {};
+  constexpr double kGigabit = 1e9;
+  return {
+      fmt::format("the rails of all nodes carry {:.0f} Gbit/s together, and {} processor(s) "
+                  "move about {:.0f} Gbit/s at best: when all send at once, the processors are "
+                  "measured and not the rails",
+                  rate / kGigabit, capacity.processors, most / kGigabit)};
+}
+
+}  // namespace faultline::run

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "harness/cluster/cluster_plan.h"
+#include "harness/command/variables.h"
+#include "harness/launch/executable.h"
+#include "harness/launch/guard_job.h"
+#include "harness/record/plan.h"
+#include "harness/scenario/scenario.h"
+
+namespace faultline::run {
+
+/// Names of the files in a process's output folder that hold what it prints.
+inline constexpr const char* kStdoutFile = "stdout.txt";
+inline constexpr const char* kStderrFile = "stderr.txt";
+
+/// The programs of one run of a command, ready to be started. Nothing here knows how.
+struct ProgramPlan {
+  struct Process {
+    int rank = 0;
+    int node = 0;
+    std::string folder;    ///< absolute
+    std::string progress;  ///< absolute; empty: none
+    launch::GuardedProgram program;
+  };
+  std::vector<Process> processes;  ///< by rank
+};
+
+/// How a cluster's nodes find each other.
+command::NetworkNames networkNames(int nodes, int rails);
+
+/// Everything about the processes but where their program is. `folder` is the run's own, absolute.
+/// Pure.
+Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const PlannedRun& planned,
+                                 const std::string& folder);
+
+using launch::findExecutable;
+
+}  // namespace faultline::run

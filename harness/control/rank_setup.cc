@@ -1,0 +1,72 @@
+#include "harness/control/rank_setup.h"
+
+#include <fmt/format.h>
+
+#include "harness/baseline/strategy_table.h"
+#include "harness/cluster/cluster_plan.h"
+#include "resilient_ccl/comm/communicator.h"
+
+namespace faultline::run {
+namespace {
+
+constexpr std::uint16_t kRendezvousPort = 29500;
+
+static_assert(baseline::kAnyAlgorithm == comm::CommunicatorOptions::kAnyAlgorithm);
+
+}  // namespace
+
+bool givesUpByBudget(std::string_view strategy) {
+  return strategy != baseline::kFaultFree && strategy != baseline::kFailStop &&
+         strategy != baseline::kExcludeRank;
+}
+
+std::string checkpointPath(const RankSetup& setup, int rank) {
+  return fmt::format("{}/rank{}", setup.checkpoints, rank);
+}
+
+workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart) {
+  const scenario::Scenario& scenario = setup.scenario;
+  const scenario::Strategy& strategy = *setup.planned.strategy;
+  workload::RankConfig config;
+  config.rank = rank;
+  config.size = scenario.cluster.ranks();
+  const int node = rank / scenario.cluster.ranksPerNode;
+  for (int rail = 0; rail < scenario.cluster.rails; ++rail) {
+    config.nics.push_back({cluster::railName(rail), cluster::railAddress(node, rail)});
+  }
+  config.managementAddress = cluster::managementAddress(node);
+  config.rendezvousAddress = cluster::managementAddress(0);
+  config.rendezvousPort = kRendezvousPort;
+  const bool armed = strategy.kind() == baseline::kArmed && strategy.options.has(baseline::kLike);
+  const baseline::StrategySpec& kind = *baseline::findStrategy(
+      armed ? strategy.options.get<std::string>(baseline::kLike) : strategy.kind());
+  config.resilient = givesUpByBudget(kind.name);
+  if (kind.name == baseline::kBalance || kind.planned()) config.policy = channel::Policy::kPull;
+  if (kind.planned()) {
+    config.planned = true;
+    config.algorithm = kind.plannedBy;
+  }
+  config.limits = scenario.limits;
+  config.telemetry = scenario.telemetryOf(strategy);
+  config.ioThreads = scenario.ioThreads;
+  config.workload = scenario.workload;
+  if (restart) config.workload.warmupIterations = 0;
+  config.seed = setup.seed;
+  const Parameters& chosen = strategy.options;
+  config.corruptOneElement =
+      chosen.has(baseline::kCorruptOneElement) && chosen.get<bool>(baseline::kCorruptOneElement);
+  if (baseline::losesRanks(kind.name)) {
+    config.shrinkPatience = chosen.get<Duration>(baseline::kPatience);
+  }
+  if (kind.name == baseline::kExcludeRank) {
+    config.excludeAfter = chosen.get<Duration>(baseline::kWait);
+  }
+  // A server has no state to go on from.
+  if (kind.name == baseline::kFailStop && !scenario.workload.serves()) {
+    config.checkpointEvery = static_cast<int>(chosen.get<std::int64_t>("checkpoint_every"));
+    config.checkpointPath = checkpointPath(setup, rank);
+  }
+  return config;
+}
+
+}  // namespace faultline::run

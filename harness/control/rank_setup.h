@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "harness/record/plan.h"
+#include "harness/scenario/scenario.h"
+#include "harness/workload/rank_config.h"
+
+namespace faultline::run {
+
+/// What the ranks of a run's attempts have in common.
+struct RankSetup {
+  const scenario::Scenario& scenario;
+  const PlannedRun& planned;
+  std::uint64_t seed;
+  std::string checkpoints;  ///< folder, of this run alone
+};
+
+/// Whether the library of this strategy gives up by a budget.
+bool givesUpByBudget(std::string_view strategy);
+
+std::string checkpointPath(const RankSetup& setup, int rank);
+
+/// What a rank is told when it starts, but for what the attempt decides: the job's key, the class
+/// of control messages, what is left to serve. A rank of a `restart` has no warm-up.
+workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart);
+
+}  // namespace faultline::run

@@ -1,0 +1,422 @@
+#include "harness/record/run_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "harness/record/message.h"
+#include "harness/workload/digest.h"
+
+namespace faultline::run {
+namespace {
+
+using nlohmann::json;
+
+// What production jobs use (PyTorch's process-group watchdog), for comparison.
+constexpr double kUnscaledWatchdogMs = 600'000;
+
+}  // namespace
+
+RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& planned)
+    : scenario_(scenario),
+      table_(scenario.cluster.ranks()),
+      calls_(scenario),
+      rails_(scenario.cluster) {
+  if (scenario.workload.serves()) {
+    // Runs of the drift check are held against each other, so they are asked for the same.
+    const bool checks_drift = planned.strategy->name == scenario::NoiseLimits::kDriftRow;
+    serving_.emplace(scenario, checks_drift ? 0 : planned.block);
+  }
+  run_.strategy = planned.strategy->name;
+  run_.kind = planned.strategy->kind();
+  for (const auto& [name, value] : planned.strategy->options.all()) {
+    run_.options[name] = formatParameter(value);
+  }
+  run_.block = planned.block;
+  run_.arm = planned.arm;
+  run_.faulted = planned.arm == reports::Arm::kFaulted && scenario.hasFaults();
+}
+
+void RunRecord::add(const RunEvent& event) {
+  const auto with = [&]<typename T>(const T& one) {
+    if constexpr (std::is_same_v<T, event::Started>) {
+      started(one.at);
+    } else if constexpr (std::is_same_v<T, event::Heard>) {
+      heard(one);
+    } else if constexpr (std::is_same_v<T, event::Hung>) {
+      hung(one.at, one.hang);
+    } else if constexpr (std::is_same_v<T, event::Crashed>) {
+      crashed(one.message);
+    } else if constexpr (std::is_same_v<T, event::CutOff>) {
+      cutOff(one.at, one.fault);
+    } else if constexpr (std::is_same_v<T, event::Repaired>) {
+      repaired(one.at);
+    } else if constexpr (std::is_same_v<T, event::Reloaded>) {
+      reloaded(one.at);
+    } else if constexpr (std::is_same_v<T, event::Failed>) {
+      failed(one.at, one.status, one.message);
+    } else if constexpr (std::is_same_v<T, event::Shrunk>) {
+      events(one.rank, one.message);
+      shrunk(one.message, one.fault);
+    }
+  };
+  std::visit(with, event);
+}
+
+void RunRecord::heard(const event::Heard& heard) {
+  const auto& [rank, at, message] = heard;
+  const std::string type = field(message, "type", std::string());
+  const bool warmup = field(message, "warmup", false);
+  if (type == "checked" || (type == "end" && warmup)) return checked(message);
+  if (type == "begin") {
+    if (!warmup) iterationBegan(message);
+    return;
+  }
+  if (type == "end") iterationEnded(rank, message);
+  if (type == "step" || type == "rate" || type == "token" || type == "served") {
+    served(rank, message);
+  }
+  if (type == "end" || type == "served" || type == "events" || type == "done" ||
+      type == "excluded" || type == "error") {
+    events(rank, message);
+  }
+  if (type == "excluded") excluded(rank, message);
+  if (type == "error") error(rank, at, errorOf(message));
+}
+
+void RunRecord::iterationBegan(const json& message) {
+  if (serving_) serving_->begun(message);
+  table_.began(field(message, "iteration", 0), momentOf(message, "at"));
+}
+
+void RunRecord::served(int rank, const json& message) {
+  checked(message);
+  keepResources(rank, message);
+  serving_->told(rank, message);
+}
+
+void RunRecord::checked(const json& message) {
+  run_.checked_elements += field(message, "checked", std::int64_t{0});
+  run_.wrong_elements += field(message, "wrong", std::int64_t{0});
+}
+
+void RunRecord::iterationEnded(int rank, const json& message) {
+  checked(message);
+  if (serving_) serving_->ended(rank, message);
+  const int iteration = field(message, "iteration", 0);
+  keepResources(rank, message);
+  exposed_.ended(message);
+  calls_.ended(iteration, field(message, "ms", 0.0), field(message, "checked", std::int64_t{0}),
+               field(message, "wrong", std::int64_t{0}));
+  digests_[{iteration, rank}] = field(message, "digest", std::string());
+  table_.ended(iteration, momentOf(message, "at"),
+               duration_cast<Duration>(std::chrono::duration<double, std::milli>(
+                   field(message, "checkpoint_ms", 0.0))));
+}
+
+/// Each message has the whole of it, from the process's own t = 0 on; of a process that is killed
+/// its last one counts.
+void RunRecord::keepResources(int rank, const json& message) {
+  const json told = field(message, "resources", json::object());
+  if (told.empty()) return;
+  resources_[rank] = {.rank = rank,
+                      .memory_start_bytes = field(told, "memory_start", std::int64_t{0}),
+                      .memory_end_bytes = field(told, "memory_end", std::int64_t{0}),
+                      .memory_max_bytes = field(told, "memory_max", std::int64_t{0}),
+                      .open_files_start = field(told, "files_start", 0),
+                      .open_files_end = field(told, "files_end", 0),
+                      .open_files_max = field(told, "files_max", 0),
+                      .cpu_ms = field(told, "cpu_ms", 0.0),
+                      .system_calls = field(told, "system_calls", std::int64_t{0}),
+                      .sent_bytes = field(told, "sent", std::int64_t{0})};
+}
+
+void RunRecord::events(int rank, const json& message) {
+  rails_.told(rank, message, t0_);
+  plans_.told(rank, field(message, "plans", json::array()), t0_);
+  for (const json& test : field(message, "port_tests", json::array())) {
+    run_.port_tests.push_back(portTestOf(test, t0_));
+  }
+  const json counters = field(message, "counters", json::object());
+  for (const auto& [name, value] : counters.items()) {
+    counters_[rank][name] = value.get<std::int64_t>();
+  }
+}
+
+/// The counters of processes that count no more.
+void RunRecord::keepCounters() {
+  for (const auto& [rank, counters] : counters_) {
+    for (const auto& [name, value] : counters) {
+      std::int64_t& all = run_.counters[name];
+      all = name.starts_with("longest_") ? std::max(all, value) : all + value;
+    }
+  }
+  counters_.clear();
+}
+
+std::string_view RunRecord::restartWords() const {
+  return serving_ ? "started again; what was under way was asked for again"
+                  : "restarted from the last checkpoint";
+}
+
+void RunRecord::hung(TimePoint when, const HangProof::Hang& hang) {
+  run_.status = reports::RunStatus::kHung;
+  if (!hang.payload) {
+    invalid_ = "the watchdog fired before a hang could be proved: it must be longer";
+    return;
+  }
+  run_.counters["payload_bytes_while_hung"] += static_cast<std::int64_t>(*hang.payload);
+  const double watched = toMilliseconds(when - hang.watchedFrom);
+  if (*hang.payload > 0) {
+    invalid_ = fmt::format(
+        "the job was slow and not hung: {} payload bytes were delivered in the {:.0f} ms before "
+        "the watchdog, which must be longer",
+        *hang.payload, watched);
+    return;
+  }
+  run_.message = fmt::format(
+      "hung: not one payload byte was delivered on any rail in the {:.0f} ms before the watchdog; "
+      "all ranks were killed and {}",
+      watched, restartWords());
+}
+
+void RunRecord::crashed(const std::string& message) {
+  run_.message = fmt::format("the job died and was {}: {}", restartWords(), message);
+}
+
+void RunRecord::cutOff(TimePoint when, TimePoint fault) {
+  keepCounters();
+  for (const auto& [rank, use] : resources_) run_.resources.push_back(use);
+  resources_.clear();
+  calls_.cutOff();
+  plans_.cutOff();
+  if (restarting_) return;  // it died again before it had loaded
+  restarting_ = true;
+  repairedAt_.reset();
+  cuts_.push_back(when);
+  reports::Restart& restart = run_.restarts.emplace_back();
+  restart.fault_ms = sinceStart(fault);
+  restart.hang_ms = toMilliseconds(when - fault);
+  countStall(when - fault);   // the ranks cannot tell it any more
+  TimePoint hanging = fault;  // between two iterations, all that is lost is the time since then
+  // Requests of a server do not wait for each other.
+  if (const auto lost = table_.cutOff(serving_ ? std::nullopt : std::optional(fault))) {
+    hanging = lost->resumed;
+    restart.cut_iteration = lost->index;
+    restart.lost_ms = std::max(0.0, toMilliseconds(fault - lost->resumed));
+  } else if (!table_.complete().empty()) {
+    hanging = std::max(hanging, table_.complete().back().end);
+  }
+  restartTime_ += std::max(Duration::zero(), when - hanging);
+  if (serving_) restart.lost_iterations = serving_->underWay();
+}
+
+void RunRecord::repaired(TimePoint when) {
+  if (!restarting_) return;
+  repairedAt_ = when;
+  run_.restarts.back().isolate_ms = toMilliseconds(when - cuts_.back());
+}
+
+void RunRecord::reloaded(TimePoint when) {
+  if (!restarting_ || !repairedAt_) return;
+  run_.restarts.back().load_ms = toMilliseconds(when - *repairedAt_);
+  restartTime_ += when - cuts_.back();
+  restarting_ = false;
+}
+
+void RunRecord::shrunk(const json& message, std::optional<TimePoint> fault) {
+  const auto ranks = field(message, "ranks", std::vector<int>());
+  const int left = static_cast<int>(ranks.size());
+  const double noticed = sinceStart(momentOf(message, "noticed"));
+  const double resumed = sinceStart(momentOf(message, "at"));
+  std::vector<reports::Shrink>& all = run_.shrinks;
+  if (!all.empty() && all.back().ranks == left) {  // another one of those that are left
+    all.back().noticed_ms = std::min(all.back().noticed_ms, noticed);
+    all.back().resumed_ms = std::max(all.back().resumed_ms, resumed);
+    return;
+  }
+  reports::Shrink& shrink = all.emplace_back();
+  if (fault) shrink.fault_ms = sinceStart(*fault);
+  shrink.noticed_ms = noticed;
+  shrink.resumed_ms = resumed;
+  shrink.ranks = left;
+  shrink.iteration = field(message, "iteration", 0);
+  for (int rank = 0; rank < scenario_.cluster.ranks(); ++rank) {
+    if (!std::ranges::count(ranks, rank)) shrink.missing.push_back(rank);
+  }
+  const TimePoint struck = fault.value_or(momentOf(message, "noticed"));
+  table_.shrunk(left, shrink.iteration, struck, momentOf(message, "at"));
+  // What ranks waited for was given up with the ranks that are gone, and did not come any more.
+  countStall(momentOf(message, "noticed") - struck);
+}
+
+void RunRecord::countStall(Duration stall) {
+  std::int64_t& longest = run_.counters["longest_receive_stall_us"];
+  longest =
+      std::max<std::int64_t>(longest, duration_cast<std::chrono::microseconds>(stall).count());
+}
+
+void RunRecord::excluded(int rank, const json& message) {
+  run_.exclusions.push_back({.rank = rank,
+                             .at_ms = sinceStart(momentOf(message, "at")),
+                             .rails = field(message, "rails", std::vector<int>())});
+}
+
+/// Ranks that are killed, or give up, cannot tell how long they waited last: since a fault after
+/// which no iteration was done but what was as good as done.
+void RunRecord::countLastStall(TimePoint end, std::span<const TimePoint> damages) {
+  if (serving_ || damages.empty()) return;  // requests do not wait for each other
+  // Between two iterations the job waits since the last one ended.
+  const std::optional<IterationTable::Row> open = table_.unfinished();
+  const std::vector<IterationTable::Row>& done = table_.complete();
+  if (!open && done.empty()) return;
+  const TimePoint waiting = open ? open->resumed : done.back().end;
+  const auto fault = std::ranges::find_if(damages, [&](TimePoint struck) {
+    return waiting <= struck + HangProof::kDrainTime && struck <= end;
+  });
+  if (fault != damages.end()) countStall(end - std::max(*fault, waiting));
+}
+
+void RunRecord::failed(TimePoint when, reports::RunStatus status, const std::string& message) {
+  // "hung" with a restart means that the job went on after it: this one did not.
+  const bool again = status == reports::RunStatus::kHung && !run_.restarts.empty();
+  run_.status = again ? reports::RunStatus::kFailed : status;
+  run_.message = message;
+  endedEarly_ = when;
+}
+
+/// Lost work: iterations that had begun before a restart and were done again after it; the one that
+/// was cut off counts until the fault.
+void RunRecord::countLostWork() {
+  if (serving_) return;  // has been counted: requests do not end in their order
+  for (std::size_t i = 0; i < cuts_.size(); ++i) {
+    reports::Restart& restart = run_.restarts[i];
+    const bool last = i + 1 == cuts_.size();
+    // What this attempt did, and where the next one took up: from what that one completed, or at
+    // least began.
+    std::vector<IterationTable::Row> done;
+    std::optional<int> resumed;
+    for (const IterationTable::Row& row : table_.complete()) {
+      if (row.resumed <= cuts_[i]) {
+        if (i == 0 || row.resumed > cuts_[i - 1]) done.push_back(row);
+      } else if (!resumed && (last || row.resumed <= cuts_[i + 1])) {
+        resumed = row.index;
+      }
+    }
+    if (!resumed && !last) resumed = run_.restarts[i + 1].cut_iteration;
+    if (resumed) {
+      int newest = restart.cut_iteration.value_or(-1);
+      for (const IterationTable::Row& row : done) {
+        newest = std::max(newest, row.index);
+        if (row.index >= *resumed) restart.lost_ms += toMilliseconds(row.end - row.resumed);
+      }
+      restart.checkpoint_iteration = *resumed - 1;
+      restart.lost_iterations = std::max(0, newest - *resumed + 1);
+      restart.unscaled_total_ms = kUnscaledWatchdogMs + restart.load_ms + restart.lost_ms;
+    }
+  }
+}
+
+/// All ranks must have had the same; some may have forgotten theirs, or not have come to tell.
+void RunRecord::checkPlans() {
+  run_.plans = plans_.plans();
+  const auto forgotten = run_.counters.find("events_forgotten");
+  const bool allTold = !endedEarly_ && (forgotten == run_.counters.end() || forgotten->second == 0);
+  const std::string wrong = plans_.disagreement(allTold ? scenario_.cluster.ranks() : 0);
+  if (invalid_.empty()) invalid_ = wrong;
+}
+
+reports::Iteration RunRecord::entryOf(const IterationTable::Row& row, TimePoint end) const {
+  reports::Iteration iteration;
+  iteration.index = row.index;
+  iteration.start_ms = sinceStart(row.begin);
+  iteration.ms = toMilliseconds(end - row.begin);
+  iteration.attempts = row.attempts;
+  // Ranks that were killed have not told how long computing stood still.
+  if (row.attempts == 1) iteration.exposed_ms = exposed_.ofIteration(row.index);
+  return iteration;
+}
+
+/// What the ranks tell of an iteration is of its last attempt.
+void RunRecord::countInterrupted() {
+  for (const reports::Iteration& iteration : run_.iterations) {
+    if (iteration.attempts > 1) calls_.interrupted(iteration.index, iteration.ms);
+  }
+  if (!endedEarly_) return;
+  if (const auto open = table_.unfinished()) {
+    run_.unfinished = entryOf(*open, *endedEarly_);
+    run_.unfinished->exposed_ms.reset();
+    calls_.unfinished(run_.unfinished->index, run_.unfinished->ms);
+  }
+}
+
+/// A failover that was never over has paused until the job gave up what it was about.
+void RunRecord::countPausesWithoutEnd() {
+  for (reports::Failover& failover : run_.failovers) {
+    if (failover.resumed_ms || !failover.detected_ms) continue;
+    std::optional<double> end;
+    if (endedEarly_) end = sinceStart(*endedEarly_);
+    const auto givenUp = [&](double when_ms) {
+      if (when_ms >= *failover.detected_ms) end = std::min(end.value_or(when_ms), when_ms);
+    };
+    for (const reports::Shrink& shrink : run_.shrinks) givenUp(shrink.noticed_ms);
+    for (const TimePoint cut : cuts_) givenUp(sinceStart(cut));
+    const double struck_ms = failover.fault_ms.value_or(*failover.detected_ms);
+    if (end) failover.pause_ms = std::max(failover.pause_ms, *end - struck_ms);
+  }
+}
+
+RecordedRun RunRecord::finish(Observed observed) {
+  if (!endedEarly_ && !serving_) table_.finished();
+  Duration timed = restartTime_;
+  TimePoint last = endedEarly_.value_or(t0_);
+  for (const IterationTable::Row& row : table_.complete()) {
+    run_.iterations.push_back(entryOf(row, row.end));
+    timed += row.end - row.resumed + row.checkpoint;
+    run_.checkpoint_ms += toMilliseconds(row.checkpoint);
+    last = std::max(last, row.end);
+  }
+  run_.duration_ms = toMilliseconds(last - t0_);
+  countInterrupted();
+  countLostWork();
+  if (endedEarly_) countLastStall(*endedEarly_, observed.changes.damages());
+  rails_.finish(t0_, observed.changes, run_);
+  countPausesWithoutEnd();
+  keepCounters();
+  if (!endedEarly_ && timed > Duration::zero() && table_.next() > 0) {
+    run_.throughput = reports::Quantity{table_.work() / toSeconds(timed), "iterations/s"};
+  }
+  if (serving_) serving_->finish(run_, t0_, !endedEarly_);
+  workload::Digest digest;
+  for (const auto& [key, value] : digests_) {
+    if (!value.empty()) digest.add(value.data(), value.size());
+  }
+  if (scenario_.workload.gradient.data == scenario::DataKind::kRandom) run_.digest = digest.hex();
+  run_.rails = std::move(observed.rails);
+  run_.rail_series = std::move(observed.railSeries);
+  run_.faults = std::move(observed.faults);
+  run_.evidence = std::move(observed.evidence);
+  checkPlans();
+  // Of work that was lost it is not known: none rather than the part that went well.
+  const bool lostWork = endedEarly_ || !run_.restarts.empty() || !run_.shrinks.empty();
+  if (!lostWork) run_.exposed = exposed_.rows();
+  if (observed.goodput.value) {
+    constexpr double kMega = 1e6;
+    run_.goodput_mbit = static_cast<double>(*observed.goodput.value) / kMega;
+  }
+  run_.goodput_missing = std::move(observed.goodput.missing);
+  for (const auto& [rank, use] : resources_) run_.resources.push_back(use);
+  const std::string& problem = invalid_.empty() ? observed.invalidBecause : invalid_;
+  if (!problem.empty() && run_.status != reports::RunStatus::kFailed) {
+    run_.status = reports::RunStatus::kInvalid;
+    run_.message = problem;
+  }
+  return {.run = std::move(run_),
+          .calls = std::move(calls_),
+          .qps = serving_ ? serving_->rates() : std::vector<double>()};
+}
+
+}  // namespace faultline::run

@@ -1,0 +1,115 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/input_file.h"
+#include "harness/analysis/replay.h"
+#include "reports/result_json.h"
+
+// Recorded runs in, their results out (docs/transcript.md).
+
+namespace faultline::run {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const fs::path kTranscripts = fs::path(FAULTLINE_SOURCE_DIR) / "tests/data/transcripts";
+
+std::string textOf(const fs::path& path) {
+  const Result<std::string> text = readFile(path.string());
+  EXPECT_TRUE(text.ok()) << text.status().message();
+  return text.ok() ? *text : "";
+}
+
+std::vector<std::string> linesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    lines.push_back(text.substr(begin, end - begin));
+  }
+  return lines;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+class RecordedRunsTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(RecordedRunsTest, GiveTheSameResultAgain) {
+  const fs::path path = kTranscripts / GetParam();
+  const auto result = replay(textOf(path.string() + ".jsonl"));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const auto now = linesOf(reports::toJsonText(*result));
+  const auto before = linesOf(textOf(path.string() + ".json"));
+  for (std::size_t i = 0; i < std::min(now.size(), before.size()); ++i) {
+    ASSERT_EQ(now[i], before[i]) << "line " << i + 1 << " of " << GetParam() << ".json";
+  }
+  EXPECT_EQ(now.size(), before.size());
+}
+
+std::vector<std::string> recordedRuns() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kTranscripts)) {
+    if (entry.path().extension() == ".jsonl") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RecordedRunsTest, ::testing::ValuesIn(recordedRuns()),
+                         [](const auto& test) { return test.param; });
+
+class TranscriptTest : public ::testing::Test {
+ protected:
+  std::string whyNot(const std::vector<std::string>& lines) const {
+    const auto result = replay(joined(lines));
+    return result.ok() ? "it is replayed" : result.status().message();
+  }
+
+  std::vector<std::string> lines_ = linesOf(textOf(kTranscripts / "hung.jsonl"));
+};
+
+TEST_F(TranscriptTest, OneThatIsCutOffSaysSo) {
+  lines_.pop_back();
+  EXPECT_THAT(whyNot(lines_), HasSubstr("it is cut off"));
+  EXPECT_THAT(whyNot({}), HasSubstr("it is cut off"));
+  lines_.back().resize(lines_.back().size() / 2);
+  EXPECT_THAT(whyNot(lines_), HasSubstr("it is not JSON"));
+}
+
+TEST_F(TranscriptTest, AWrongLineIsNamed) {
+  const auto with = [&](std::string line) {
+    std::vector<std::string> lines = lines_;
+    lines[2] = std::move(line);
+    return whyNot(lines);
+  };
+  EXPECT_THAT(with("[]"), HasSubstr("line 3: this is no line of a transcript"));
+  EXPECT_THAT(with(R"({"line":"sung","at":1})"),
+              HasSubstr("line 3: this program knows no line 'sung'"));
+  EXPECT_THAT(with(R"({"line":"started"})"), HasSubstr("line 3: at: is missing"));
+  EXPECT_THAT(with(R"({"line":"started","at":"noon"})"),
+              HasSubstr("line 3: at: expected an integer"));
+  EXPECT_THAT(with(R"({"line":"load"})"), HasSubstr("it belongs to no run"));
+}
+
+TEST_F(TranscriptTest, WhatBelongsToNoRunIsRefused) {
+  EXPECT_THAT(whyNot({lines_[0], lines_[2]}), HasSubstr("line 2: it belongs to no run"));
+  EXPECT_THAT(whyNot({lines_[1]}), HasSubstr("line 1: the scenario is missing"));
+  EXPECT_THAT(whyNot({lines_[0], R"({"line":"run","block":0,"strategy":"luck"})"}),
+              HasSubstr("no strategy 'luck'"));
+}
+
+TEST_F(TranscriptTest, OneOfAnotherVersionIsRefused) {
+  EXPECT_THAT(whyNot({R"({"line":"transcript","version":99,"scenario":{}})"}),
+              HasSubstr("replays version 1, found 99"));
+}
+
+}  // namespace
+}  // namespace faultline::run
