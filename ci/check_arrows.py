@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Does every include follow the arrows of docs/design.md?
+
+    ci/check_arrows.py             the includes of all rooms
+    ci/check_arrows.py --headers   also: does each header compile alone? (minutes)
+
+The table "Rooms and arrows" there names each room (a folder) and the rooms whose headers it may
+include; every room may include base and itself. Exit code 1, with the place, for an include that the
+table does not allow, an arrow of the table that nobody uses, a room that it does not know, or a circle.
+"""
+
+import concurrent.futures
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TOPS = ("base", "wire", "injector", "resilient_ccl", "sim", "harness", "reports")
+FREE = {"base"}  # rooms that all may use
+
+
+def room_of(path):
+    """The room of a file: base, reports and wire are one each, the others are folders of these."""
+    parts = path.split("/")
+    return "/".join(parts[:2]) if len(parts) > 2 and parts[0] not in ("base", "reports", "wire") else parts[0]
+
+
+def allowed_arrows(page):
+    """{room: set of rooms}, from the table of the page."""
+    section = page.split("## Rooms and arrows", 1)
+    if len(section) < 2:
+        sys.exit("docs/design.md has no section 'Rooms and arrows'")
+    arrows = {}
+    for line in section[1].split("\n## ", 1)[0].splitlines():
+        row = re.match(r"\| `([^`]+)` \| (.*) \|$", line)
+        if row:
+            arrows[row[1]] = set(re.findall(r"`([^`]+)`", row[2]))
+    return arrows
+
+
+def includes(file):
+    """(line, included path) for each include of our own."""
+    for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+        found = re.match(r'\s*#\s*include "([^"]+)"', line)
+        if found and found[1].split("/")[0] in TOPS:
+            yield number, found[1]
+
+
+def sources():
+    for top in TOPS:
+        for file in sorted((ROOT / top).rglob("*")):
+            if file.suffix in (".h", ".cc") and file.is_file():
+                yield file, file.relative_to(ROOT).as_posix()
+
+
+def circle(arrows):
+    """Some rooms that lead back to themselves; empty: none."""
+    done, path = set(), []
+
+    def visit(room):
+        if room in path:
+            return path[path.index(room):] + [room]
+        if room in done:
+            return []
+        path.append(room)
+        for other in sorted(arrows.get(room, ())):
+            found = visit(other)
+            if found:
+                return found
+        path.pop()
+        done.add(room)
+        return []
+
+    for room in sorted(arrows):
+        found = visit(room)
+        if found:
+            return found
+    return []
+
+
+def check_arrows():
+    arrows = allowed_arrows((ROOT / "docs/design.md").read_text())
+    problems, used = [], {room: set() for room in arrows}
+    for file, name in sources():
+        room = room_of(name)
+        if room not in FREE and room not in arrows:
+            problems.append(f"{name}: docs/design.md knows no room {room}")
+            continue
+        for line, included in includes(file):
+            other = room_of(included)
+            if other == room or other in FREE:
+                continue
+            if other in arrows.get(room, ()):
+                used[room].add(other)
+            else:
+                problems.append(f"{name}:{line}: {room} may not include {included}")
+    for room in sorted(arrows):
+        for other in sorted(arrows[room] - used[room]):
+            problems.append(f"docs/design.md: nothing in {room} includes {other}: take the arrow out")
+    rooms = circle(arrows)
+    if rooms:
+        problems.append("docs/design.md: a circle: " + " -> ".join(rooms))
+    return problems
+
+
+def compile_flags():
+    """What the build compiles the sources of each room with, without the precompiled header."""
+    database = ROOT / "build/compile_commands.json"
+    if not database.exists():
+        sys.exit("--headers: build/compile_commands.json is missing: cmake --preset release")
+    import json
+    flags = {}
+    for entry in json.loads(database.read_text()):
+        words = shlex.split(entry["command"])
+        words = words[next(i for i, word in enumerate(words) if word.endswith(("++", "c++"))):]
+        kept, skip = [words[0]], False
+        for word in words[1:]:
+            if skip:
+                skip = False
+            elif word in ("-o", "-c", "-MF", "-MT", "-include"):
+                skip = True
+            elif not word.startswith(("-M", "-Winvalid-pch")) and word != entry["file"]:
+                kept.append(word)
+        folder = re.search(r" -o (\S+?)/CMakeFiles/", entry["command"])
+        if folder:
+            flags.setdefault(folder[1], (entry["directory"], kept))
+    return flags
+
+
+def check_headers():
+    flags = compile_flags()
+
+    def problem(name):
+        folder = os.path.dirname(name)
+        while folder and folder not in flags:
+            folder = os.path.dirname(folder)
+        if not folder:
+            return None
+        directory, command = flags[folder]
+        run = subprocess.run(
+            command + ["-x", "c++", "-fsyntax-only", "-Wno-pragma-once-outside-header", str(ROOT / name)],
+            cwd=directory, capture_output=True, text=True, check=False)
+        if run.returncode == 0:
+            return None
+        first = next((line for line in run.stderr.splitlines() if "error" in line), run.stderr)
+        return f"{name} does not compile alone: {first}"
+
+    headers = [name for _, name in sources() if name.endswith(".h")]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [found for found in pool.map(problem, headers) if found]
+
+
+def main():
+    problems = check_arrows()
+    if sys.argv[1:] == ["--headers"]:
+        problems += check_headers()
+    elif sys.argv[1:]:
+        sys.exit(__doc__)
+    for text in problems:
+        print(text)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

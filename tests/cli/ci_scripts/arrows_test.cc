@@ -1,0 +1,91 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/support/run_program.h"
+
+// ci/check_arrows.py, on this checkout and on a small one with mistakes.
+
+namespace faultline {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using testing::Ran;
+using testing::runProgram;
+using testing::TemporaryFolder;
+
+const std::string kScript = std::string(FAULTLINE_SOURCE_DIR) + "/ci/check_arrows.py";
+
+TEST(ArrowsTest, TheSourcesFollowTheTableOfTheDesign) {
+  const Ran ran = runProgram("/usr/bin/env", {"python3", kScript});
+  EXPECT_EQ(ran.exit, 0) << ran.out;
+}
+
+/// Two rooms: analysis may include record.
+class SmallCheckoutTest : public ::testing::Test {
+ protected:
+  SmallCheckoutTest() {
+    for (const char* folder : {"ci", "docs", "base", "harness/record", "harness/analysis"}) {
+      fs::create_directories(folder_.path() / folder);
+    }
+    fs::copy_file(kScript, folder_.path() / "ci/check_arrows.py");
+    table("| `harness/analysis` | `harness/record` |\n| `harness/record` | - |\n");
+    folder_.write("base/a.h", "#pragma once\n");
+    folder_.write("harness/record/r.h", "#include \"base/a.h\"\n");
+    folder_.write("harness/analysis/a.cc", "#include \"harness/record/r.h\"\n");
+  }
+
+  void table(const std::string& rows) {
+    folder_.write("docs/design.md", "## Rooms and arrows\n\n| room | may include |\n|---|---|\n" +
+                                        rows + "\n## More\n");
+  }
+  Ran check() const {
+    return runProgram("/usr/bin/env",
+                      {"python3", (folder_.path() / "ci/check_arrows.py").string()});
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(SmallCheckoutTest, WhatTheTableAllowsIsRight) {
+  const Ran ran = check();
+  EXPECT_EQ(ran.exit, 0) << ran.out;
+}
+
+TEST_F(SmallCheckoutTest, AnIncludeAgainstTheArrowIsNamedWithItsLine) {
+  folder_.write("harness/record/r.h", "#pragma once\n#include \"harness/analysis/b.h\"\n");
+  const Ran ran = check();
+  EXPECT_EQ(ran.exit, 1);
+  EXPECT_THAT(ran.out, HasSubstr("harness/record/r.h:2: harness/record may not include "
+                                 "harness/analysis/b.h"));
+}
+
+TEST_F(SmallCheckoutTest, AnArrowThatNobodyUsesIsNamed) {
+  folder_.write("harness/analysis/a.cc", "\n");
+  const Ran ran = check();
+  EXPECT_EQ(ran.exit, 1);
+  EXPECT_THAT(ran.out, HasSubstr("nothing in harness/analysis includes harness/record"));
+}
+
+TEST_F(SmallCheckoutTest, ACircleIsNamed) {
+  folder_.write("harness/record/r.h", "#include \"harness/analysis/b.h\"\n");
+  table("| `harness/analysis` | `harness/record` |\n| `harness/record` | `harness/analysis` |\n");
+  const Ran ran = check();
+  EXPECT_EQ(ran.exit, 1);
+  EXPECT_THAT(ran.out,
+              HasSubstr("a circle: harness/analysis -> harness/record -> harness/analysis"));
+}
+
+TEST_F(SmallCheckoutTest, ARoomThatTheTableDoesNotKnowIsNamed) {
+  fs::create_directories(folder_.path() / "harness/new_room");
+  folder_.write("harness/new_room/n.h", "\n");
+  const Ran ran = check();
+  EXPECT_EQ(ran.exit, 1);
+  EXPECT_THAT(ran.out, HasSubstr("knows no room harness/new_room"));
+}
+
+}  // namespace
+}  // namespace faultline
