@@ -321,8 +321,8 @@ HealthVector GroupPlanner::measured() const {
   return health;
 }
 
-plan::TestTrigger::Hints GroupPlanner::hints(TimePoint now) const {
-  plan::TestTrigger::Hints hints{.lateness = pace_.lateness(now), .doubted = findings_.doubted()};
+plan::ProbeTrigger::Hints GroupPlanner::hints(TimePoint now) const {
+  plan::ProbeTrigger::Hints hints{.lateness = pace_.lateness(now), .doubted = findings_.doubted()};
   for (int rank = 0; rank < ranks_; ++rank) {
     const Observation& seen = seen_[rank];
     const auto side = [&](double share, std::uint16_t parts) {

@@ -15,13 +15,13 @@
 #include "resilient_ccl/comm/plan_trials.h"
 #include "resilient_ccl/comm/plan_word.h"
 #include "resilient_ccl/comm/planned_program.h"
-#include "resilient_ccl/comm/test_lead.h"
+#include "resilient_ccl/comm/probe_lead.h"
 #include "resilient_ccl/plan/hysteresis.h"
 #include "resilient_ccl/plan/pace.h"
 #include "resilient_ccl/plan/plan_change.h"
 #include "resilient_ccl/plan/port_findings.h"
 #include "resilient_ccl/plan/port_sampler.h"
-#include "resilient_ccl/plan/test_trigger.h"
+#include "resilient_ccl/plan/probe_trigger.h"
 
 namespace faultline::comm {
 
@@ -43,7 +43,7 @@ class GroupPlannerIo {
 };
 
 /// Keeps the ranks of one communicator at the same plan for every operation. Rank 0 coordinates:
-/// when calls are late, or ports are faster than planned for (plan::TestTrigger), it has all stop
+/// when calls are late, or ports are faster than planned for (plan::ProbeTrigger), it has all stop
 /// before one operation and tests the ports (plan::PortTest). A health that differs, by that or by
 /// rails that are lost, it proposes, waits until everybody has planned the sizes in use for it, and
 /// has it take effect at one operation (plan::PlanChange). The first operation of a size under a
@@ -141,7 +141,7 @@ class GroupPlanner : private plan::PlanChangeIo {
   bool tells(const Use& use, bool tried);
 
   plan::HealthVector measured() const;
-  plan::TestTrigger::Hints hints(TimePoint now) const;
+  plan::ProbeTrigger::Hints hints(TimePoint now) const;
   void noticeHealth();
   void beginTest(TimePoint now);
   void tellWhenIdle(TimePoint now);
@@ -205,9 +205,9 @@ class GroupPlanner : private plan::PlanChangeIo {
 
   // Coordinator.
   plan::Pace pace_;
-  plan::TestTrigger trigger_;
-  std::optional<TestLead> lead_;  // of the test under way
-  plan::PortFindings findings_;   // of live rails
+  plan::ProbeTrigger trigger_;
+  std::optional<ProbeLead> lead_;  // of the test under way
+  plan::PortFindings findings_;    // of live rails
   plan::Hysteresis hysteresis_;
   std::uint64_t planFor_;     // the hash of the health that hysteresis_ knows
   bool plannedWhole_ = true;  // that health is of whole ports

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "resilient_ccl/comm/test_lead.h"
+#include "resilient_ccl/comm/probe_lead.h"
 #include "resilient_ccl/plan/health.h"
 #include "resilient_ccl/plan/planner.h"
 

@@ -95,12 +95,12 @@ class Planning::Member : public MessagePort, private GroupPlannerIo {
 };
 
 struct Planning::Exchange {
-  Exchange(Member& of, const TestRound& which, TestExchange what)
+  Exchange(Member& of, const TestRound& which, ProbeExchange what)
       : member(of), round(which), messages(std::move(what)) {}
 
   Member& member;
   TestRound round;
-  TestExchange messages;
+  ProbeExchange messages;
 };
 
 Planning::Planning(fabric::Fabric& fabric, int self, int rails,
@@ -210,11 +210,11 @@ void Planning::begin(Member& member, const TestRound& round) {
   const std::uint32_t number = nextExchange_++ & kExchangeNumbers;
   const channel::MessageKey key{.communicator = member.communicator(),
                                 .sequence = 0,
-                                .stream = testStream(round.test, round.round)};
+                                .stream = probeStream(round.test, round.round)};
   const auto exchange = exchanges_.try_emplace(
       number, member, round,
-      TestExchange(
-          TestExchange::shapeFor(member.whole(), member.settings().link.latency, round.round),
+      ProbeExchange(
+          ProbeExchange::shapeFor(member.whole(), member.settings().link.latency, round.round),
           overNetwork((member.rank() + round.shift) % size),
           overNetwork((member.rank() + size - round.shift) % size), key,
           kTestToken | std::uint64_t{number} << 32, member));

@@ -13,7 +13,7 @@
 #include "resilient_ccl/comm/group_planner.h"
 #include "resilient_ccl/comm/plan_event.h"
 #include "resilient_ccl/comm/plan_worker.h"
-#include "resilient_ccl/comm/test_exchange.h"
+#include "resilient_ccl/comm/probe_exchange.h"
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/plan/health_feed.h"
 #include "resilient_ccl/plan/port_sampler.h"

@@ -82,8 +82,8 @@ TEST(GroupPortTestTest, WhatATestMayBeWrongAboutIsTestedAgainSoon) {
 // An answer of the round before with the same shift says nothing of the one under way.
 TEST(GroupPortTestTest, AnswersOfAnEarlierRoundWithTheSameShiftDoNotCount) {
   constexpr int kRanks = 4;
-  TestLead lead(1, plan::PortTest(std::vector<plan::PortShare>(kRanks), 1), kRanks, std::nullopt,
-                TimePoint{});
+  ProbeLead lead(1, plan::PortTest(std::vector<plan::PortShare>(kRanks), 1), kRanks, std::nullopt,
+                 TimePoint{});
   std::map<int, std::uint32_t> latest;  // by shift: its round
   int again = 0;
   for (int rank = 0; rank < kRanks; ++rank) lead.answer(rank, 1, 0, 0);
@@ -186,7 +186,7 @@ TEST(GroupPortTestTest, ATestWhoseAnswersDoNotComeIsGivenUp) {
   EXPECT_EQ(job.health(0), plan::HealthVector(3));
   ASSERT_EQ(job.reports.size(), 1u);
   EXPECT_FALSE(job.reports[0].complete);
-  EXPECT_GE(job.reports[0].took, TestLead::kRoundPatience);
+  EXPECT_GE(job.reports[0].took, ProbeLead::kRoundPatience);
   EXPECT_FALSE(job.rank(1).planner().testing());
   job.deaf = -1;
   std::swap(job.letters, job.kept);
@@ -212,7 +212,7 @@ TEST(GroupPortTestTest, ATestThatNeverBeganIsNotInTheWayOfTheNext) {
   job.run(20s);
   EXPECT_EQ(job.health(2)[1], (plan::Health{512, 512}));
   EXPECT_TRUE(job.reports.back().complete);
-  EXPECT_LT(job.reports.back().took, TestLead::kRoundPatience);
+  EXPECT_LT(job.reports.back().took, ProbeLead::kRoundPatience);
 }
 
 TEST(GroupPortTestTest, WhateverTheOrderAllTestAtTheSameOperationAndNobodyWaitsForEver) {

@@ -6,7 +6,7 @@
 
 #include "resilient_ccl/comm/communicator.h"
 #include "resilient_ccl/plan/health_feed.h"
-#include "resilient_ccl/plan/test_trigger.h"
+#include "resilient_ccl/plan/probe_trigger.h"
 #include "tests/unit/comm/thread_job.h"
 
 namespace faultline::comm {
@@ -384,7 +384,7 @@ TEST(PlannedTest, LateCallsHaveThePortsTestedAndGoOn) {
     EXPECT_GE(report.rounds, 1);
     EXPECT_LE(report.rounds, 1 + static_cast<int>(plan::PortTest::kMostRounds))
         << "a glance, and shifts that come again where busy processors make looks differ";
-    EXPECT_GT(report.lateness.value_or(0), plan::TestTrigger::kLate);
+    EXPECT_GT(report.lateness.value_or(0), plan::ProbeTrigger::kLate);
     EXPECT_GT(report.took, 1ms);
   }
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "resilient_ccl/plan/test_trigger.h"
+#include "resilient_ccl/plan/probe_trigger.h"
 
 namespace faultline::plan {
 namespace {
@@ -92,7 +92,7 @@ constexpr int kJobs = 2000;
 constexpr double kJobTime = 30;  // seconds
 
 /// Half a minute, over kJobs seeds: `slow` of `ranks` at `share` from the first test on, which
-/// calls that are late bring about, and then tests as TestTrigger has them where they are not.
+/// calls that are late bring about, and then tests as ProbeTrigger has them where they are not.
 Outcome simulated(std::size_t ranks, std::size_t slow, double share, const Disturbance& noise) {
   constexpr double kStep = 0.1;
   Outcome outcome;
@@ -102,13 +102,13 @@ Outcome simulated(std::size_t ranks, std::size_t slow, double share, const Distu
     for (std::size_t i = 0; i < slow; ++i) given[(seed + 2 * i) % ranks] = {share, share};
     std::vector<bool> disturbed(2 * ranks);
     PortFindings findings(ranks);
-    TestTrigger trigger;
+    ProbeTrigger trigger;
     double tested = -HUGE_VAL, wrong = 0;
     bool slowed = false;
     for (int step = 0; step * kStep < kJobTime; ++step) {
       const double time = step * kStep;
       const TimePoint now = TimePoint{100s} + step * Duration{100ms};
-      const TestTrigger::Hints hints{
+      const ProbeTrigger::Hints hints{
           .lateness = step == 0 ? 2.0 : 1.0, .slowed = slowed, .doubted = findings.doubted()};
       outcome.mean += wrong * kStep / kJobTime;
       if (!trigger.due(hints, now)) continue;

@@ -1,4 +1,4 @@
-#include "resilient_ccl/comm/test_exchange.h"
+#include "resilient_ccl/comm/probe_exchange.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,8 @@ constexpr Bytes kEmpty = 1;
 
 }  // namespace
 
-TestExchange::Shape TestExchange::shapeFor(double bandwidth, double latency, std::uint32_t round) {
+ProbeExchange::Shape ProbeExchange::shapeFor(double bandwidth, double latency,
+                                             std::uint32_t round) {
   const Duration time = kWarm + (round == 1 ? kGlance : kMeasured);
   const auto carried = [bandwidth](Duration of) {
     return static_cast<Bytes>(bandwidth * toSeconds(of));
@@ -27,8 +28,8 @@ TestExchange::Shape TestExchange::shapeFor(double bandwidth, double latency, std
   return shape;
 }
 
-TestExchange::TestExchange(const Shape& shape, std::optional<int> to, std::optional<int> from,
-                           const channel::MessageKey& key, std::uint64_t token, MessagePort& port)
+ProbeExchange::ProbeExchange(const Shape& shape, std::optional<int> to, std::optional<int> from,
+                             const channel::MessageKey& key, std::uint64_t token, MessagePort& port)
     : shape_(shape), to_(to), from_(from), key_(key), token_(token), port_(port) {
   if (to_) out_.resize(static_cast<std::size_t>(shape.message));
   if (!from_) return;
@@ -37,13 +38,13 @@ TestExchange::TestExchange(const Shape& shape, std::optional<int> to, std::optio
   for (int place = 0; place < shape.window; ++place) freePlaces_.push_back(place);
 }
 
-void TestExchange::start(TimePoint now) {
+void ProbeExchange::start(TimePoint now) {
   begun_ = now;
   postReceives();
   postSends(now);
 }
 
-void TestExchange::postSends(TimePoint now) {
+void ProbeExchange::postSends(TimePoint now) {
   while (to_ && sends_ < shape_.messages && sends_ - sendsDone_ < shape_.window) {
     const Bytes length = now - begun_ < shape_.longest ? shape_.message : kEmpty;
     channel::MessageKey key = key_;
@@ -53,7 +54,7 @@ void TestExchange::postSends(TimePoint now) {
   }
 }
 
-void TestExchange::postReceives() {
+void ProbeExchange::postReceives() {
   while (from_ && receives_ < shape_.messages && !freePlaces_.empty()) {
     const int place = freePlaces_.back();
     freePlaces_.pop_back();
@@ -65,7 +66,7 @@ void TestExchange::postReceives() {
   }
 }
 
-void TestExchange::messageDone(std::uint64_t token, Bytes length, TimePoint now) {
+void ProbeExchange::messageDone(std::uint64_t token, Bytes length, TimePoint now) {
   const std::uint64_t index = token & (kReceive - 1);
   if ((token & kReceive) == 0) {
     ++sendsDone_;
@@ -83,11 +84,11 @@ void TestExchange::messageDone(std::uint64_t token, Bytes length, TimePoint now)
   postReceives();
 }
 
-bool TestExchange::finished() const {
+bool ProbeExchange::finished() const {
   return (!to_ || sendsDone_ == shape_.messages) && (!from_ || receivesDone_ == shape_.messages);
 }
 
-double TestExchange::rate() const {
+double ProbeExchange::rate() const {
   if (!warm_) return 0;
   if (latest_.when > warm_->when) {
     return static_cast<double>(latest_.bytes - warm_->bytes) /

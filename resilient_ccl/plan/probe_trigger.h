@@ -10,7 +10,7 @@ namespace faultline::plan {
 /// Says when the ports are to be tested. Hints may be wrong: slow processors make calls late, too.
 /// So each test that changes nothing makes the next one wait longer, and in the long run false
 /// hints cost nearly nothing. Pure.
-class TestTrigger {
+class ProbeTrigger {
  public:
   struct Hints {
     /// Time that calls take over what was predicted (Pace).

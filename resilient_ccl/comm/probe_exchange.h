@@ -13,7 +13,7 @@ namespace faultline::comm {
 
 /// The stream of the messages of a round (channel::MessageKey): that of a collective with a number
 /// which no collective has, and no message between two (point_to_point.h).
-constexpr std::uint64_t testStream(std::uint64_t test, std::uint32_t round) {
+constexpr std::uint64_t probeStream(std::uint64_t test, std::uint32_t round) {
   constexpr std::uint64_t kTestBit = std::uint64_t{1} << 46;
   constexpr int kRoundBits = 16;
   return (kTestBit | test << kRoundBits | round) << Executor::kLaneBits;
@@ -24,7 +24,7 @@ constexpr std::uint64_t testStream(std::uint64_t test, std::uint32_t round) {
 /// make it take long: what has not been sent in time travels as messages of one byte.
 ///
 /// Driven by calls; no thread, no clock. Messages must arrive whole; their order does not matter.
-class TestExchange {
+class ProbeExchange {
  public:
   /// The first part is for what shapers let pass at once after a pause; then is measured. Both at
   /// the rate of a whole port.
@@ -61,8 +61,8 @@ class TestExchange {
 
   /// `to`, `from`: peers of `port`; nothing: that half is left out. Tokens are `token` plus a
   /// number below 2^32. `port` must outlive it.
-  TestExchange(const Shape& shape, std::optional<int> to, std::optional<int> from,
-               const channel::MessageKey& key, std::uint64_t token, MessagePort& port);
+  ProbeExchange(const Shape& shape, std::optional<int> to, std::optional<int> from,
+                const channel::MessageKey& key, std::uint64_t token, MessagePort& port);
 
   void start(TimePoint now);
   /// The message with this token is done, and was so long.

@@ -1,4 +1,4 @@
-#include "resilient_ccl/comm/test_exchange.h"
+#include "resilient_ccl/comm/probe_exchange.h"
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ class PathWorld : public MessagePort {
   /// `together`: bytes that arrive at once, when the last of them has been carried.
   PathWorld(double rate, Bytes burst, std::uint32_t round = 1, Bytes together = 0)
       : rate_(rate), burst_(burst), together_(together) {
-    const channel::MessageKey key{.communicator = 1, .sequence = 0, .stream = testStream(1, 1)};
-    const auto shape = TestExchange::shapeFor(kWhole, 100e-6, round);
+    const channel::MessageKey key{.communicator = 1, .sequence = 0, .stream = probeStream(1, 1)};
+    const auto shape = ProbeExchange::shapeFor(kWhole, 100e-6, round);
     sender_.emplace(shape, 1, std::nullopt, key, kToken, *this);
     receiver_.emplace(shape, std::nullopt, 0, key, kToken, *this);
   }
@@ -82,13 +82,13 @@ class PathWorld : public MessagePort {
   double rate_;
   Bytes burst_, together_;
   TimePoint now_{100s};
-  std::optional<TestExchange> sender_, receiver_;
+  std::optional<ProbeExchange> sender_, receiver_;
   std::map<std::uint32_t, Sent> sequences_;
   std::map<std::uint32_t, std::uint64_t> receives_;
   std::deque<std::uint32_t> sends_;
 };
 
-TEST(TestExchangeTest, MeasuresWhatThePathCarriesAfterItsBurst) {
+TEST(ProbeExchangeTest, MeasuresWhatThePathCarriesAfterItsBurst) {
   for (const double share : {1.0, 0.9, 0.5, 0.25, 0.1}) {
     for (const Bytes burst : {0, 16 << 10, 100'000, 400'000}) {
       PathWorld world(share * kWhole, burst);
@@ -99,7 +99,7 @@ TEST(TestExchangeTest, MeasuresWhatThePathCarriesAfterItsBurst) {
 }
 
 // Kernels let packets of 64 KiB pass as one.
-TEST(TestExchangeTest, WhatArrivesInBurstsIsMeasuredFromBurstToBurst) {
+TEST(ProbeExchangeTest, WhatArrivesInBurstsIsMeasuredFromBurstToBurst) {
   for (const double share : {1.0, 0.5, 0.25, 0.1}) {
     for (const Bytes together : {40'000, 64 << 10, 150'000}) {
       for (const Bytes burst : {0, 16 << 10, 100'000}) {
@@ -111,7 +111,7 @@ TEST(TestExchangeTest, WhatArrivesInBurstsIsMeasuredFromBurstToBurst) {
   }
 }
 
-TEST(TestExchangeTest, ASlowPathTakesALittleLongerAndLooksSlow) {
+TEST(ProbeExchangeTest, ASlowPathTakesALittleLongerAndLooksSlow) {
   PathWorld whole(kWhole, 0);
   EXPECT_NEAR(toSeconds(whole.run()), 0.035, 0.002);
   EXPECT_NEAR(static_cast<double>(whole.bytes()), kWhole * 0.035, 50'000);
@@ -125,9 +125,9 @@ TEST(TestExchangeTest, ASlowPathTakesALittleLongerAndLooksSlow) {
   EXPECT_GT(snail.share(), 0);
 }
 
-TEST(TestExchangeTest, MessagesAreSmallAndFewWhateverTheBandwidth) {
+TEST(ProbeExchangeTest, MessagesAreSmallAndFewWhateverTheBandwidth) {
   for (const double bandwidth : {1e5, 1e6, 1e8, 1e9, 50e9}) {
-    const auto shape = TestExchange::shapeFor(bandwidth, 1e-3, 1);
+    const auto shape = ProbeExchange::shapeFor(bandwidth, 1e-3, 1);
     EXPECT_LE(shape.message, 1 << 20);
     EXPECT_GE(shape.message, 4 << 10);
     EXPECT_GE(shape.window * shape.message, static_cast<Bytes>(2e-3 * bandwidth));
@@ -135,18 +135,18 @@ TEST(TestExchangeTest, MessagesAreSmallAndFewWhateverTheBandwidth) {
   }
 }
 
-TEST(TestExchangeTest, AStreamOfATestIsNoOtherOnes) {
-  EXPECT_NE(testStream(1, 1), testStream(1, 2));
-  EXPECT_NE(testStream(1, 1), testStream(2, 1));
+TEST(ProbeExchangeTest, AStreamOfATestIsNoOtherOnes) {
+  EXPECT_NE(probeStream(1, 1), probeStream(1, 2));
+  EXPECT_NE(probeStream(1, 1), probeStream(2, 1));
   // Also where two rounds have the same shift, and so the same two ranks.
   std::set<std::uint64_t> streams;
   constexpr std::uint32_t kRounds = 1 + plan::PortTest::kMostRounds;
   for (std::uint64_t test = 1; test <= 3; ++test) {
     for (std::uint32_t round = 1; round <= kRounds; ++round)
-      streams.insert(testStream(test, round));
+      streams.insert(probeStream(test, round));
   }
   EXPECT_EQ(streams.size(), 3 * kRounds);
-  EXPECT_EQ(testStream(1, 1) & ((1u << Executor::kLaneBits) - 1), 0u);
+  EXPECT_EQ(probeStream(1, 1) & ((1u << Executor::kLaneBits) - 1), 0u);
 }
 
 }  // namespace

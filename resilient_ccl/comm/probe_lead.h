@@ -35,7 +35,7 @@ struct TestReport {
 /// What rank 0 keeps of a test that it leads: which ranks have answered, and what follows. A round
 /// begins when all have said that the one before it is over for them; "round 0" is that what they
 /// did before the test is. Pure.
-class TestLead {
+class ProbeLead {
  public:
   /// What was begun before a test may take long. What it is about must not.
   static constexpr Duration kBeforePatience = 30s;
@@ -43,8 +43,8 @@ class TestLead {
   /// Slow paths in a report: two slow ports of sixteen ranks have fewer.
   static constexpr std::size_t kMostPaths = 32;
 
-  TestLead(std::uint64_t test, plan::PortTest ports, int ranks, std::optional<double> lateness,
-           TimePoint now)
+  ProbeLead(std::uint64_t test, plan::PortTest ports, int ranks, std::optional<double> lateness,
+            TimePoint now)
       : round_{.test = test},
         ports_(std::move(ports)),
         lateness_(lateness),
