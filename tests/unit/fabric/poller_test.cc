@@ -1,33 +1,22 @@
 #include "resilient_ccl/fabric/poller.h"
 
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/time.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstddef>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "tests/support/refused_calls.h"
 
 namespace faultline::fabric {
 namespace {
-
-/// From now on this process gets the error for the system call, as from a kernel without it.
-bool answerWith(int error, int call) {
-  std::array filter{
-      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1),
-      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
-      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const sock_fprog program{.len = filter.size(), .filter = filter.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
 
 /// Whether waits end with their time, and with what they wait for.
 bool waits() {
@@ -43,22 +32,47 @@ bool waits() {
   return poller.wait(1h).ok() && called == 1;
 }
 
+/// Whether a signal ends a wait, of which nothing is ready then.
+bool isInterrupted() {
+  struct sigaction nothing {};
+  nothing.sa_handler = [](int) {};
+  sigaction(SIGALRM, &nothing, nullptr);
+  const itimerval often{.it_interval = {.tv_sec = 0, .tv_usec = 1000},
+                        .it_value = {.tv_sec = 0, .tv_usec = 1000}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  Poller poller;
+  if (!poller.open().ok()) return false;
+  const Result<int> ready = poller.wait(1h);
+  return ready.ok() && *ready == 0;
+}
+
 TEST(PollerTest, WaitsForTimeAndEvents) { EXPECT_TRUE(waits()); }
 
 // Of Linux 5.10 and older, and of containers whose filter does not know the call.
 TEST(PollerTest, DoesWithoutTheFinerWait) {
   for (const int error : {ENOSYS, EPERM}) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      constexpr int kNoFilter = 2;
-      _exit(answerWith(error, __NR_epoll_pwait2) ? (waits() ? 0 : 1) : kNoFilter);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status));
-    EXPECT_EQ(WEXITSTATUS(status), 0) << "error " << error;
+    EXPECT_TRUE(test::worksWithout({SYS_epoll_pwait2}, error, waits)) << "error " << error;
+    EXPECT_TRUE(test::worksWithout({SYS_epoll_pwait2}, error, isInterrupted)) << "error " << error;
   }
+}
+
+TEST(PollerTest, WaitsNoCoarserThanTheKernelCan) {
+  (void)syscall(SYS_epoll_pwait2, -1, nullptr, 0, nullptr, nullptr, 0);
+  if (errno != EINVAL && errno != EBADF) {
+    GTEST_SKIP() << "no epoll_pwait2 here (Linux 5.11): " << strerror(errno);
+  }
+#ifdef SYS_epoll_wait
+  const std::vector<long> coarse{SYS_epoll_wait, SYS_epoll_pwait};
+#else
+  const std::vector<long> coarse{SYS_epoll_pwait};
+#endif
+  EXPECT_TRUE(test::worksWithout(coarse, ENOSYS, waits)) << "in whole milliseconds";
+  // Nor from then on.
+  EXPECT_TRUE(test::worksWithout(coarse, ENOSYS, isInterrupted));
+  EXPECT_TRUE(test::worksWithout(coarse, ENOSYS, [] {
+    errno = EPERM;  // of something before
+    return waits();
+  }));
 }
 
 }  // namespace
