@@ -104,6 +104,18 @@ class FabricTest : public ::testing::TestWithParam<Variant> {
     return true;
   }
 
+  void pollTimes(int times) {
+    pollUntil([&] { return times-- <= 0; });
+  }
+  /// One side alone is polled.
+  bool pollSideUntil(int side, const std::function<bool()>& done) {
+    for (const TimePoint deadline = now() + 20s; !done();) {
+      if (now() > deadline) return false;
+      EXPECT_TRUE(sides_[side].fabric->poll(200us).ok());
+    }
+    return true;
+  }
+
   /// Memory for messages. It outlives the fabrics: an I/O thread may be about to return from the
   /// sendmsg whose bytes have been acknowledged, and the address sanitizer looks at them then.
   std::vector<std::byte>& buffer(std::size_t size, std::byte value = {}) {
@@ -328,6 +340,26 @@ TEST_P(RoomWordTest, ComesFromWhoeverIsHeardAgainWhileItsRailIsTried) {
   EXPECT_GT(sides_[0].fabric->counters().suspicions, 0u);
 }
 
+/// Of I/O threads, and of whoever polls in their place.
+class MoverTest : public RoomWordTest {};
+
+TEST_P(MoverTest, OnlyThePollsOfAnOwnerThatMovesRead) {
+  constexpr Bytes kLength = 40'000;  // what a socket takes at once
+  const std::vector<std::byte>& data = buffer(kLength, std::byte{5});
+  std::vector<std::byte>& target = buffer(kLength);
+  sides_[0].fabric->setMover(transport::Mover::kOwner);
+  sides_[0].fabric->postReceive(1, {1, 0, 0}, target.data(), kLength, 1);
+  sides_[0].fabric->push();
+  sides_[1].fabric->postSend(0, {1, 0, 0}, data.data(), kLength, 1);
+  ASSERT_TRUE(pollSideUntil(1, [&] { return unread() >= kLength; }));
+  pollFor(sides_[1], 20ms);  // a thread that still read would have
+  EXPECT_GE(unread(), kLength);
+  sides_[0].fabric->setMover(transport::Mover::kThread);
+  EXPECT_TRUE(pollSideUntil(1, [&] { return unread() == 0; })) << "now it is the thread's turn";
+  EXPECT_TRUE(pollUntil([&] { return sides_[0].received.size() == 1; }));
+  EXPECT_EQ(data, target);
+}
+
 TEST_P(FabricTest, WhatIsPostedBetweenTwoPollsLeavesAtOnce) {
   constexpr int kRounds = 20;
   const std::vector<std::byte>& data = buffer(10);
@@ -377,6 +409,29 @@ TEST_P(FabricTest, WhatIsPushedLeavesAndNothingThatHasComeIsLookedAt) {
   EXPECT_TRUE(pollUntil([&] { return sides_[0].received.size() == 1 && sides_[0].sent == 1; }));
 }
 
+TEST_P(FabricTest, AReceiveThatIsPushedIsKnownToWhoWaitsForIt) {
+  const std::vector<std::byte>& data = buffer(1 << 20, std::byte{7});
+  std::vector<std::byte>& target = buffer(data.size());
+  const channel::MessageKey key{.communicator = 1, .sequence = 0, .stream = 0};
+  sides_[0].fabric->postSend(1, key, data.data(), data.size(), 1);
+  pollTimes(10);
+  const auto sent = [&] {
+    const std::vector<Bytes> byRail = sides_[0].fabric->bytesSentByRail(1);
+    return std::accumulate(byRail.begin(), byRail.end(), Bytes{0});
+  };
+  ASSERT_EQ(sent(), 0) << "nobody wants it";
+  sides_[1].fabric->postReceive(0, key, target.data(), target.size(), 1);
+  sides_[1].fabric->push();  // and then its owner is busy elsewhere
+  EXPECT_TRUE(pollSideUntil(0, [&] { return sent() > 0; }));
+}
+
+TEST_P(FabricTest, AnAbortThatIsPushedIsHeard) {
+  sides_[0].fabric->abort("enough");
+  sides_[0].fabric->push();
+  EXPECT_TRUE(pollSideUntil(1, [&] { return !sides_[1].error.ok(); }));
+  EXPECT_EQ(sides_[1].error.code(), Code::kAborted);
+}
+
 TEST_P(FabricTest, ALinkThatFailedLeavesNothingToWakeUpFor) {
   sides_[1].fabric->abort("enough");
   ASSERT_TRUE(pollUntil([&] { return !sides_[0].error.ok(); }));
@@ -408,6 +463,8 @@ INSTANTIATE_TEST_SUITE_P(Policies, FabricTest, kVariants, variantName);
 INSTANTIATE_TEST_SUITE_P(Policies, ClosedStreamTest, kVariants, variantName);
 INSTANTIATE_TEST_SUITE_P(Policies, RoomWordTest,
                          ::testing::Values(Variant{channel::Policy::kPull, 0}), variantName);
+INSTANTIATE_TEST_SUITE_P(Policies, MoverTest, ::testing::Values(Variant{channel::Policy::kPull, 2}),
+                         variantName);
 
 TEST(FabricLimitsTest, MoreRailsThanADatagramCanSpeakOfAreRefused) {
   Side side;
@@ -417,6 +474,21 @@ TEST(FabricLimitsTest, MoreRailsThanADatagramCanSpeakOfAreRefused) {
   const auto created = Fabric::create(options, side);
   ASSERT_FALSE(created.ok());
   EXPECT_EQ(created.status().code(), Code::kInvalidArgument);
+}
+
+TEST(FabricLimitsTest, ANodesNameIsAsLongAsAnAddressHasRoomForAndNoLonger) {
+  Side side;
+  FabricOptions options;
+  options.nics = {{.device = "", .address = kLoopback}};
+  options.managementAddress = kLoopback;
+  options.host.assign(255, 'h');
+  const auto longest = Fabric::create(options, side);
+  ASSERT_TRUE(longest.ok()) << longest.status().message();
+  const auto read = ProcessAddress::parse((*longest)->address().serialize());
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->host, options.host);
+  options.host += 'h';
+  EXPECT_EQ(Fabric::create(options, side).status().code(), Code::kInvalidArgument);
 }
 
 TEST(ProcessAddressTest, WhatIsWrittenIsRead) {

@@ -234,6 +234,10 @@ TEST_F(NetworkFindingsTest, IpoibIsTcpOverInfiniband) {
       four("10.5.0.1", ip(10, 5, 0, 1))};
   ASSERT_THAT(judge({"eth0", "ib0"}), SizeIs(1));
   EXPECT_THAT(judge({"eth0", "ib0"})[0].cause, HasSubstr("IPoIB"));
+  link({.index = 6, .name = "ipv0", .kind = "ipvlan", .lower = 5, .up = true}).addresses = {
+      four("10.6.0.1", ip(10, 6, 0, 1))};
+  ASSERT_THAT(judge({"eth0", "ipv0"}), SizeIs(1));
+  EXPECT_THAT(judge({"eth0", "ipv0"})[0].cause, HasSubstr("IPoIB")) << "what it stands on is";
 }
 
 TEST_F(NetworkFindingsTest, ManagementInAVrfIsForProcessesInIt) {
@@ -254,6 +258,14 @@ TEST_F(NetworkFindingsTest, AnInterfaceWithIpv6AloneIsNamed) {
   EXPECT_EQ(found[0].subject, "eth2");
   EXPECT_THAT(found[0].cause, HasSubstr("fd00::1"));
   EXPECT_THAT(found[0].cure, HasSubstr("ip addr add"));
+}
+
+TEST_F(NetworkFindingsTest, OfIpv6AloneNothingIsSaidWhereNobodyMissesARail) {
+  at("lo").addresses = {six("::1")};
+  link({.index = 5, .name = "down0"}).addresses = {six("fd00::1")};
+  EXPECT_THAT(judge(), IsEmpty());
+  at("eth1").addresses = {six("fd00::2")};  // its address of IPv4 has just been taken away
+  EXPECT_THAT(judge(), IsEmpty()) << "it is a rail";
 }
 
 TEST_F(NetworkFindingsTest, LoopbackAsARailIsSaid) {

@@ -50,6 +50,12 @@ TEST_F(PartnersTest, TheNearestCardTakesOverFirstInEveryLink) {
   EXPECT_TRUE(fabric_->counters().nicDistancesKnown);
 }
 
+TEST_F(PartnersTest, OfThreeRailsEachHasAChoice) {
+  start({"nic0", "nic1", "nic2"});
+  EXPECT_EQ(fabric_->linkOptions(1).partners, (Partners{{2, 1}, {2, 0}, {0, 1}}));
+  EXPECT_TRUE(fabric_->counters().nicDistancesKnown);
+}
+
 TEST_F(PartnersTest, RailsMayUseTheCardsInAnyOrder) {
   start({"nic0", "nic3", "nic1", "nic2"});
   EXPECT_EQ(fabric_->linkOptions(1).partners,
