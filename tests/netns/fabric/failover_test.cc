@@ -179,6 +179,17 @@ class FailoverTest : public NetnsTest {
     EXPECT_GT(resent, 0);
   }
 
+  /// What the ranks say of the causes by now.
+  static bool allSay(const Job& job, Cause atTarget, Cause elsewhere) {
+    for (int rank = 0; rank < job.size(); ++rank) {
+      const Cause expected = rank == kTargetNode ? atTarget : elsewhere;
+      for (const auto& [peer, failover] : job.events(rank).failovers) {
+        if (failover.cause != expected) return false;
+      }
+    }
+    return true;
+  }
+
   /// The target's node finds that its own end of the rail is damaged, the others that the target's
   /// is; where probes told, all of them that nothing comes through in either direction.
   static void expectPlace(const Job& job, bool path) {
@@ -377,6 +388,30 @@ TEST_F(FailoverTest, ARailIsTakenBackAtTheNewAddressOfItsNic) {
   EXPECT_TRUE(pollUntil(kLong, [&] { return job.iterations() > back + 2; }));
   job.stop();
   expectRight(job);
+}
+
+TEST_F(FailoverTest, APortThatIsDownSoonAfterItsPathDiedIsNamedAsTheCauseLater) {
+  const auto isNamed = [&] {
+    Job job(*cluster_, kManyElements);
+    EXPECT_TRUE(job.awaitConnected()) << ::testing::PrintToString(job.problems());
+    const auto path = makeTestFault("blackhole");
+    const auto port = makeTestFault("port_down", {{"how", "carrier"}});
+    for (const auto& fault : {path.get(), port.get()}) EXPECT_OK(fault->prepare());
+    EXPECT_TRUE(awaitBurst());
+    EXPECT_OK(path->apply());
+    EXPECT_TRUE(stepUntil(*path, [&] { return failedOverEverywhere(job); }));
+    const bool byPath = allSay(job, Cause::kPath, Cause::kPath);
+    EXPECT_OK(port->apply());
+    const bool explained =
+        pollUntil(2s, [&] { return allSay(job, Cause::kLocalNic, Cause::kRemoteNic); });
+    for (const auto& fault : {port.get(), path.get()}) EXPECT_OK(fault->revert());
+    EXPECT_TRUE(pollUntil(kLong, [&] { return failedBackEverywhere(job); }));
+    job.stop();
+    expectRight(job);
+    return (byPath && explained) || HasFailure();
+  };
+  // Soon is a second, which a busy machine misses: once more, then.
+  EXPECT_TRUE(pollUntil(2 * kLong, isNamed));
 }
 
 TEST_F(FailoverTest, OneHundredthOfTheRateIsNoFailover) {

@@ -1,14 +1,9 @@
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <array>
 
 #include "harness/cluster/cluster_plan.h"
-#include "harness/launch/process.h"
 #include "injector/netlink/namespace.h"
 #include "tests/netns/fabric/job.h"
-#include "tests/support/netns_fixture.h"
+#include "tests/support/netns_shell.h"
 #include "tests/support/poll_until.h"
 
 // A NIC of a running job whose device is taken away and made anew, or renamed.
@@ -27,23 +22,6 @@ class NicAnewTest : public NetnsTest {
     ASSERT_OK_AND_ASSIGN(cluster_, cluster::NetnsCluster::create(
                                        {.nodes = 3, .rails = 2, .rail_rate = 400'000'000}));
     ASSERT_OK_AND_ASSIGN(elsewhere_, netlink::newNamespace());
-  }
-
-  static std::string place(int fd) { return fmt::format("/proc/{}/fd/{}", getpid(), fd); }
-
-  void run(int namespaceFd, const std::string& commands) {
-    const UniqueFd said(::memfd_create("said", MFD_CLOEXEC));
-    launch::SpawnOptions options;
-    options.executable = "/bin/sh";
-    options.arguments = {"sh", "-ec", commands};
-    options.environment = {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}};
-    options.namespace_fd = namespaceFd;
-    options.stdout_fd = options.stderr_fd = said.get();
-    ASSERT_OK_AND_ASSIGN(launch::Process shell, launch::Process::spawn(options));
-    ASSERT_OK_AND_ASSIGN(const launch::ExitStatus ended, shell.waitFor(kLong));
-    std::array<char, 1024> text{};
-    (void)!::pread(said.get(), text.data(), text.size() - 1, 0);
-    ASSERT_TRUE(ended.ok()) << commands << ": " << text.data();
   }
 
   /// All links over the rail, at both ends.
@@ -69,24 +47,36 @@ class NicAnewTest : public NetnsTest {
   UniqueFd elsewhere_;
 };
 
-TEST_F(NicAnewTest, ADeviceThatIsGoneAndComesBackWithAnotherNameIsTakenBack) {
+/// With the number that it had, or with another one, to which no socket is bound.
+class NicBackTest : public NicAnewTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(NicBackTest, ADeviceThatIsGoneAndComesBackWithAnotherNameIsTakenBack) {
   Job job(*cluster_, kAnewElements);
   ASSERT_TRUE(job.awaitConnected()) << (job.problems().empty() ? "" : job.problems()[0]);
   const int node = cluster_->nodeNamespace(kNode);
-  run(node, "ip link set rail0 netns " + place(elsewhere_.get()));
+  runInNamespace(node, "ip link set rail0 netns " + placeOfNamespace(elsewhere_.get()));
   EXPECT_TRUE(pollUntil(kLong, [&] { return all(job, kLinkEnds, /*back=*/false); }));
-  run(elsewhere_.get(), "ip link set rail0 name other0; ip link set other0 netns " + place(node));
-  run(node, fmt::format("ip addr add {}/16 dev other0; ip link set other0 up",
-                        cluster::railAddress(kNode, 0)));
+  const int number = cluster_->railTarget(kNode, 0).nic.ifindex;
+  if (GetParam()) {
+    runInNamespace(node, fmt::format("ip link add other index {} type bridge", number));
+  }
+  runInNamespace(elsewhere_.get(), "ip link set rail0 name other0; ip link set other0 netns " +
+                                       placeOfNamespace(node));
+  runInNamespace(node, fmt::format("ip addr add {}/16 dev other0; ip link set other0 up",
+                                   cluster::railAddress(kNode, 0)));
   EXPECT_TRUE(pollUntil(kLong, [&] { return all(job, kLinkEnds, /*back=*/true); }));
   expectSound(job);
 }
 
+INSTANTIATE_TEST_SUITE_P(Numbers, NicBackTest, ::testing::Bool(), [](const auto& number) {
+  return std::string(number.param ? "WithAnotherNumber" : "WithItsNumber");
+});
+
 TEST_F(NicAnewTest, ADeviceThatIsRenamedIsFollowed) {
   Job job(*cluster_, kAnewElements);
   ASSERT_TRUE(job.awaitConnected()) << (job.problems().empty() ? "" : job.problems()[0]);
-  run(cluster_->nodeNamespace(kNode),
-      "ip link set rail1 down; ip link set rail1 name net1; ip link set net1 up");
+  runInNamespace(cluster_->nodeNamespace(kNode),
+                 "ip link set rail1 down; ip link set rail1 name net1; ip link set net1 up");
   EXPECT_TRUE(pollUntil(kLong, [&] { return all(job, kLinkEnds, /*back=*/true); }));
   expectSound(job);
 }

@@ -3,6 +3,7 @@
 #include "injector/netlink/namespace.h"
 #include "injector/netlink/socket.h"
 #include "tests/netns/nccl/plugin_fixture.h"
+#include "tests/support/netns_shell.h"
 
 // The plugin in networks as people have them, made with iproute2: routes that are chosen by source,
 // devices that are made anew, labels, IPv6, NICs in one subnet, bridges of containers.
@@ -31,25 +32,10 @@ class NcclPluginNetworkTest : public NcclPluginTest {
 
   /// In a node, or in the switch.
   void run(int place, const std::string& commands) {
-    const UniqueFd said(::memfd_create("said", MFD_CLOEXEC));
-    launch::SpawnOptions options;
-    options.executable = "/bin/sh";
-    options.arguments = {"sh", "-ec", commands};
-    const auto path = [](const UniqueFd& fd) {
-      return fmt::format("/proc/{}/fd/{}", getpid(), fd.get());
-    };
-    options.environment = {{"A", path(namespaces_[0])},
-                           {"B", path(namespaces_[1])},
-                           {"S", path(namespaces_[kSwitch])},
-                           {"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}};
-    options.namespace_fd = namespaces_[place].get();
-    options.stdout_fd = said.get();
-    options.stderr_fd = said.get();
-    ASSERT_OK_AND_ASSIGN(launch::Process shell, launch::Process::spawn(options));
-    ASSERT_OK_AND_ASSIGN(const launch::ExitStatus ended, shell.waitFor(kLong));
-    std::array<char, 1024> text{};
-    (void)!::pread(said.get(), text.data(), text.size() - 1, 0);
-    ASSERT_TRUE(ended.ok()) << commands << ": " << text.data();
+    runInNamespace(namespaces_[place].get(), commands,
+                   {{"A", placeOfNamespace(namespaces_[0].get())},
+                    {"B", placeOfNamespace(namespaces_[1].get())},
+                    {"S", placeOfNamespace(namespaces_[kSwitch].get())}});
   }
   /// A NIC of a node at a bridge of the switch.
   void plug(int node, const std::string& device, const std::string& bridge,
