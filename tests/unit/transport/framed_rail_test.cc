@@ -242,6 +242,16 @@ TEST_P(FramedRailTest, AfterAFenceOfTheSenderItsBufferIsItsOwn) {
   EXPECT_EQ(sink_.failures[0].code(), Code::kUnavailable);
 }
 
+TEST_P(FramedRailTest, AFencedRailAsksForNothing) {
+  for (std::uint64_t i = 0; i < kChunks; ++i) submit(i);
+  wire_->send();
+  ASSERT_TRUE(wire_->out().wantsWritable()) << "the stream must be full";
+  wire_->out().fence();
+  EXPECT_FALSE(wire_->out().wantsWritable());
+  EXPECT_FALSE(wire_->out().canWrite());
+  EXPECT_TRUE(sendSide_.failures.empty());
+}
+
 TEST_P(FramedRailTest, AnEndIsToldOnceAndAfterWhatArrivedBefore) {
   submit(0, 100'000);
   wire_->send();

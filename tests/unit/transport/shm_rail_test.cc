@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -202,6 +203,35 @@ TEST_F(ShmRailTest, ADatagramWakesWhoSleepsThoughNothingElseIsSent) {
   ASSERT_FALSE(woken());
   EXPECT_TRUE(left_->send("one"));
   EXPECT_TRUE(woken());
+}
+
+TEST_F(ShmRailTest, WhereThereIsNoRoomNobodyIsWoken) {
+  join();
+  const std::vector<std::byte> data(kPiece, std::byte{3});
+  for (std::uint64_t i = 0; i < 50; ++i) left_->submit(i, data.data());
+  left_->rail.transmit();
+  ASSERT_TRUE(left_->rail.wantsWritable()) << "the ring must be full";
+  right_->rail.arm();
+  left_->rail.transmit();
+  pollfd bell{right_->rail.fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&bell, 1, 0), 0) << "for nothing";
+}
+
+TEST_F(ShmRailTest, AnEndThatHasBeenSeenIsNotLookedForAgain) {
+  join();
+  left_.reset();
+  errno = EINTR;  // of something before
+  right_->rail.readConnection();
+  const std::uint64_t before = systemCallsMade();
+  right_->rail.readConnection();
+  EXPECT_EQ(systemCallsMade(), before);
+  right_->rail.collect();
+  ASSERT_EQ(right_->failures.size(), 1u);
+  EXPECT_EQ(right_->failures[0].code(), Code::kUnavailable);
+  right_->rail.fence();
+  right_->rail.readConnection();
+  EXPECT_EQ(systemCallsMade(), before);
+  EXPECT_EQ(right_->failures.size(), 1u);
 }
 
 TEST_F(ShmRailTest, ADatagramIsSeenWholeOrNotAtAll) {

@@ -49,6 +49,42 @@ TEST(SocketTest, AllIsSentAndReceivedHoweverLittleFitsAtATime) {
   EXPECT_EQ(receiveAll(far.get(), received.data(), 1, deadline).code(), Code::kUnavailable);
 }
 
+TEST(SocketTest, WhatIsBrokenIsSaidAtOnceAndNotWaitedFor) {
+  const UniqueFd apart(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  char byte = 0;
+  const TimePoint deadline = now() + 20s;
+  const Status received = receiveAll(apart.get(), &byte, 1, deadline);
+  EXPECT_EQ(received.code(), Code::kIo) << received.message();
+  EXPECT_NE(received.message().find("receive"), std::string::npos);
+  const Status sent = sendAll(apart.get(), &byte, 1, deadline);
+  EXPECT_EQ(sent.code(), Code::kUnavailable) << sent.message();
+  EXPECT_NE(sent.message().find("send"), std::string::npos);
+  EXPECT_LT(now(), deadline);
+}
+
+// As of the shared socket of a rail, which belongs to no address.
+TEST(SocketTest, ADatagramLeavesFromTheAddressThatItIsGiven) {
+  const auto there = openUdp(kLoopback), here = openUdp({});
+  ASSERT_TRUE(there.ok() && here.ok());
+  sockaddr_in to = localEndpoint(there->get())->toSockaddr();
+  char word = 'w';
+  iovec piece{&word, sizeof(word)};
+  for (const std::uint32_t source : {0x7f000002u, 0x7f000003u, 0u}) {
+    msghdr message{};
+    message.msg_name = &to;
+    message.msg_namelen = sizeof(to);
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    const DatagramSource from(message, source);
+    ASSERT_EQ(sendmsg(here->get(), &message, 0), 1);
+    sockaddr_in address{};
+    socklen_t size = sizeof(address);
+    ASSERT_EQ(recvfrom(there->get(), &word, 1, 0, reinterpret_cast<sockaddr*>(&address), &size), 1);
+    const std::uint32_t expected = source == 0 ? kLoopback.address : source;  // the kernel's choice
+    EXPECT_EQ(formatAddress(Endpoint::fromSockaddr(address).address), formatAddress(expected));
+  }
+}
+
 TEST(SocketTest, APortOfAStreamIsFreeAsSoonAsItsListenerIsGone) {
   const auto listener = openListener(kLoopback);
   ASSERT_TRUE(listener.ok()) << listener.status().message();

@@ -113,6 +113,19 @@ class TcpDeliveryTest : public ForkedRailTest {
   }
 };
 
+TEST_F(TcpDeliveryTest, OnlyWhatIsNotAcknowledgedIsOutstanding) {
+  const std::byte data{};
+  rail->submit({.messageLength = 1, .length = 1}, &data, {});
+  rail->write(/*streamIsWritable=*/true);
+  ASSERT_TRUE(test::pollUntil(std::chrono::milliseconds(kPatienceMs), [&] {
+    int all = 0;
+    return ioctl(rail->fd(), SIOCOUTQ, &all) == 0 && all == 0;
+  }));
+  const Delivery delivery = rail->delivery();
+  EXPECT_FALSE(delivery.outstanding);
+  EXPECT_GT(delivery.acknowledged, sizeof(ChunkHeader));
+}
+
 TEST_F(TcpDeliveryTest, WhatTheOtherEndHasNoRoomForIsNotRefusedHere) {
   EXPECT_FALSE(rail->delivery().refused) << "nothing waits";
   static const std::vector<std::byte> chunk(1 << 20);

@@ -35,6 +35,7 @@ class Owner : public ArrivalSink {
   void unwatch(ThreadedRail& rail) override {
     EXPECT_EQ(watched, &rail);
     watched = nullptr;
+    if (unwatching) unwatching();
   }
 
   /// Sleeps and collects as a progress thread does.
@@ -58,6 +59,7 @@ class Owner : public ArrivalSink {
   std::vector<Status> failures;
   ThreadedRail* watched = nullptr;
   bool refuses = false;
+  std::function<void()> unwatching;  // in the middle of a fence: nobody else gets at the rail
 };
 
 /// The plain rail at the other end.

@@ -1,9 +1,26 @@
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <future>
+#include <string>
+
+#include "tests/support/poll_until.h"
 #include "tests/unit/transport/threaded_rail_fixture.h"
 
 // Whoever owns the rail moves the bytes, or another thread than at first.
 
 namespace faultline::transport::tcp {
 namespace {
+
+/// Whether a thread of this process waits for something.
+bool sleeps(pid_t thread) {
+  std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(status, text);
+  const std::size_t name = text.rfind(") ");
+  return name != std::string::npos && text.substr(name + 2, 1) == "S";
+}
 
 TEST_F(ThreadedRailTest, AnOwnerThatMovesReadsItself) {
   rail_->setMover(Mover::kOwner);
@@ -74,6 +91,46 @@ TEST_F(ThreadedRailTest, AnOwnerThatMovesHearsOfTheEnd) {
   rail_->transmit();
   EXPECT_FALSE(rail_->collect());
   EXPECT_EQ(owner_.failures.size(), 1u);
+}
+
+TEST_F(ThreadedRailTest, AFenceOfAnOwnerThatMovesHandsOverWhatTheKernelHas) {
+  rail_->setMover(Mover::kOwner);
+  sayAll(0);
+  rail_->fence();
+  ASSERT_EQ(owner_.arrivals.size(), 1u);
+  EXPECT_TRUE(std::equal(data(0), data(0) + kPiece, target_.begin()));
+}
+
+TEST_F(ThreadedRailTest, AThreadThatWaitsForTheFenceOfItsRailDoesNothingAfterIt) {
+  rail_->setMover(Mover::kOwner);
+  rail_->submit(header(0), data(0), {});  // that a thread could send
+  std::atomic<pid_t> id{0};
+  std::future<ThreadedRail::Served> served;
+  owner_.unwatching = [&] {
+    served = std::async(std::launch::async, [&] {
+      id = gettid();
+      return rail_->serve(*thread_, EPOLLIN);
+    });
+    ASSERT_TRUE(test::pollUntil(kLong, [&] { return id != 0 && sleeps(id); }));
+  };
+  rail_->fence();
+  ASSERT_TRUE(served.valid());
+  EXPECT_EQ(served.get(), ThreadedRail::Served::kIdle);
+}
+
+TEST_F(ThreadedRailTest, WhileTheRailIsHeldNobodyWaitsWhoNeedNot) {
+  rail_->setMover(Mover::kOwner);
+  std::future<ThreadedRail::Served> other;
+  std::future<void> submitted;
+  owner_.unwatching = [&] {
+    other = std::async(std::launch::async, [&] { return rail_->serve(*common_, EPOLLIN); });
+    EXPECT_EQ(other.wait_for(kLong), std::future_status::ready) << "it is not its turn";
+    submitted = std::async(std::launch::async, [&] { rail_->submit(header(0), data(0), {}); });
+    EXPECT_EQ(submitted.wait_for(kLong), std::future_status::ready) << "there is room";
+  };
+  rail_->fence();
+  ASSERT_TRUE(other.valid() && submitted.valid());
+  EXPECT_EQ(other.get(), ThreadedRail::Served::kIdle);
 }
 
 TEST_F(ThreadedRailTest, OneOfTwoThreadsServes) {
