@@ -92,6 +92,28 @@ TEST_F(PortWatchTest, ListsPortsAndAddresses) {
   EXPECT_EQ(events_, 0) << "nothing has changed";
 }
 
+TEST_F(PortWatchTest, TellsOfAPortThatGoesWithItsAddressAndOfOneThatComes) {
+  ASSERT_OK(watch_->reportAll());
+  ASSERT_TRUE(listed(1));
+  const auto told = [&](const auto& condition) {
+    return test::pollUntil(5s, [&] {
+      EXPECT_OK(watch_->poll());
+      return condition();
+    });
+  };
+  ASSERT_OK(netlink::deleteLink(*socket_, kNear));
+  EXPECT_TRUE(told([&] { return names_[kNear].empty() && names_[kFar].empty(); }));
+  EXPECT_FALSE(up_[kNear]);
+  EXPECT_EQ(events_, 1) << "of its address";
+  constexpr int kNew = 102, kOther = 103;
+  ASSERT_OK(netlink::createVeth(*socket_, {.name = "new", .ifindex = kNew}, namespace_.get(),
+                                {.name = "other", .ifindex = kOther}));
+  EXPECT_TRUE(told([&] { return names_[kNew] == "new" && names_[kOther] == "other"; }));
+  EXPECT_FALSE(up_[kNew]);
+  for (const int link : {kNew, kOther}) ASSERT_OK(netlink::setUp(*socket_, link, true));
+  EXPECT_TRUE(told([&] { return up_[kNew] && up_[kOther]; }));
+}
+
 TEST_F(PortWatchTest, WhatWasAskedForDuringAListIsListedAfterIt) {
   for (int i = 0; i < 3; ++i) ASSERT_OK(watch_->reportAll());
   ASSERT_TRUE(listed(2));
