@@ -108,7 +108,6 @@ Status ConnectionReset::apply() {
   if (!all_ && connections.size() > 1) connections.resize(1);
   applied_ = true;  // without any connection there will be no evidence
   for (const netlink::TcpConnection& connection : connections) victims_.insert(connection.ends);
-  established_ = victims_;
   if (half_close_) return endSending(connections);
   for (const netlink::TcpConnection& connection : connections) {
     RETURN_IF_ERROR(transit(

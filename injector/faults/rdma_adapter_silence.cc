@@ -25,8 +25,7 @@ void AdapterSilence::setBefore(const AdapterCounts& first, const AdapterCounts& 
   before_ = {.sent = last.sent - first.sent,
              .received = last.received - first.received,
              .requests = last.requests - first.requests,
-             .repeats = last.repeats - first.repeats,
-             .duplicates = last.duplicates - first.duplicates};
+             .repeats = last.repeats - first.repeats};
 }
 
 void AdapterSilence::restart() {

@@ -69,22 +69,12 @@ Status RdmaLinkDelete::apply() {
   return transit(true, [&] { return removeDevice(); });
 }
 
-/// Until the device is gone for all that look for it, whether or not the kernel has answered.
 Status RdmaLinkDelete::removeDevice() {
   ASSIGN_OR_RETURN(rdma::LinkDeletion deletion, rdma::LinkDeletion::start(device_->device()));
   deletion_.emplace(std::move(deletion));
-  const TimePoint deadline = now() + kDeletionBudget;
-  while (true) {
-    const auto answer = deletion_->poll();
-    if (answer && !answer->ok()) return *answer;
-    ASSIGN_OR_RETURN(const bool listed, isListed());
-    if (!listed) return okStatus();
-    if (now() >= deadline) {
-      return errorf(Code::kDeadlineExceeded, "delete the RDMA device {}: it is still there",
-                    target_.device);
-    }
-    ::poll(nullptr, 0, kPauseMilliseconds);
-  }
+  return rdma::awaitDeletion(
+      target_.device, [&] { return deletion_->poll(); }, [&] { return isListed(); },
+      kDeletionBudget);
 }
 
 Status RdmaLinkDelete::step(TimePoint /*now*/) {

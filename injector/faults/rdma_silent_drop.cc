@@ -55,13 +55,9 @@ RdmaSilentDrop::~RdmaSilentDrop() {
 
 Status RdmaSilentDrop::prepare() {
   ASSIGN_OR_RETURN(rdma::TargetDevice device, rdma::TargetDevice::open(target_));
-  ASSIGN_OR_RETURN(const rdma::DropMechanism mechanism, dropMechanism(device.identity()));
+  ASSIGN_OR_RETURN(const rdma::DropMechanism mechanism,
+                   dropMechanism(device.identity(), only_roce_));
   if (mechanism == rdma::DropMechanism::kSteeringRule) return prepareAdapter(std::move(device));
-  if (only_roce_ && device.identity().device_class == rdma::DeviceClass::kSiw) {
-    return errorf(Code::kUnsupported,
-                  "rdma_silent_drop of {}: siw sends TCP and no RoCE; say 'frames: all'",
-                  target_.device);
-  }
   RETURN_IF_ERROR(device.readNetdev().status());
   if (!only_roce_) RETURN_IF_ERROR(device.requireNotManagement());
   RETURN_IF_ERROR(device.requireActive());
@@ -73,12 +69,6 @@ Status RdmaSilentDrop::prepare() {
 }
 
 Status RdmaSilentDrop::prepareAdapter(rdma::TargetDevice device) {
-  if (!only_roce_) {
-    return errorf(Code::kUnsupported,
-                  "rdma_silent_drop of {}: an adapter's rules for RDMA see RDMA packets only, not "
-                  "every frame of {}; say 'frames: roce'",
-                  target_.device, device.portAtFirst().netdev);
-  }
   if (device.device().ports != 1) {
     return errorf(
         Code::kUnsupported,
@@ -177,7 +167,7 @@ Status RdmaSilentDrop::install() {
 }
 
 Status RdmaSilentDrop::step(TimePoint now) {
-  if (conclusive()) return okStatus();
+  if (!applied_ || conclusive()) return okStatus();
   if (onAdapter()) return stepAdapter(now);
   ASSIGN_OR_RETURN(const rdma::Counters counters, device_->readCounters());
   if (!observing_) {
@@ -206,7 +196,7 @@ Status RdmaSilentDrop::step(TimePoint now) {
 }
 
 Status RdmaSilentDrop::stepAdapter(TimePoint now) {
-  if (!applied_ || (last_look_ && now - *last_look_ < kLookEvery)) return okStatus();
+  if (last_look_ && now - *last_look_ < kLookEvery) return okStatus();
   last_look_ = now;
   ASSIGN_OR_RETURN(const AdapterCounts counts, readAdapterCounts(*device_));
   ASSIGN_OR_RETURN(const rdma::Port port, device_->readPort());

@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "injector/faults/rdma_counters.h"
 #include "injector/netlink/root_queue.h"
@@ -27,19 +26,12 @@ constexpr int kWindowsOfThrottle = 4;
 constexpr std::chrono::milliseconds kLoadWindow = 500ms;
 constexpr Duration kAdapterPatience = 4s;
 
-std::optional<std::size_t> trafficClass(const std::string& text) {
-  if (text == "all") return std::nullopt;
-  std::size_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
 }  // namespace
 
 RdmaThrottle::RdmaThrottle(const FaultParameters& parameters, const rdma::RdmaTarget& target)
     : target_(target),
       rate_(parameters.value("rate")),
-      traffic_class_(trafficClass(parameters.get<std::string>("traffic_class"))) {}
+      traffic_class_(rdma::trafficClassOf(parameters.get<std::string>("traffic_class"))) {}
 
 RdmaThrottle::~RdmaThrottle() {
   const Status status = revert();

@@ -4,6 +4,7 @@
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 
 namespace faultline::rdma {
@@ -67,6 +68,12 @@ int parseSetError(const nlmsghdr* answer) {
   const Attributes<DCB_ATTR_MAX> attributes(answer, sizeof(dcbmsg));
   // A negative error number in a byte.
   return -static_cast<int>(static_cast<std::int8_t>(attributes.value<std::uint8_t>(DCB_ATTR_IEEE)));
+}
+
+std::optional<std::size_t> trafficClassOf(std::string_view text) {
+  std::size_t number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
 Result<Maxrates> planMaxrates(const Maxrates& before, const ParameterValue& rate,

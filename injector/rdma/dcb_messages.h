@@ -24,6 +24,9 @@ inline constexpr std::size_t kTrafficClasses = 8;
 /// driver with a small field mishandles large numbers.
 using Maxrates = std::array<std::uint64_t, kTrafficClasses>;
 
+/// What a text of the fault's parameter `traffic_class` means: none for all of them.
+std::optional<std::size_t> trafficClassOf(std::string_view text);
+
 netlink::Message askMaxrates(std::string_view netdev);
 netlink::Message setMaxrates(std::string_view netdev, const Maxrates& rates);
 

@@ -46,9 +46,20 @@ Status requireTrafficControl(const DeviceIdentity& device, std::string_view atte
       attempt, device.name, toString(device.device_class));
 }
 
-Result<DropMechanism> dropMechanism(const DeviceIdentity& device) {
+Result<DropMechanism> dropMechanism(const DeviceIdentity& device, bool only_roce) {
+  if (device.device_class == DeviceClass::kSiw && only_roce) {
+    return errorf(Code::kUnsupported,
+                  "drop RoCE packets of {}: siw sends TCP and no RoCE; say 'frames: all'",
+                  device.name);
+  }
   if (isSoftware(device.device_class)) return DropMechanism::kTrafficControl;
-  if (device.device_class == DeviceClass::kMlx5Roce) return DropMechanism::kSteeringRule;
+  if (device.device_class == DeviceClass::kMlx5Roce) {
+    if (only_roce) return DropMechanism::kSteeringRule;
+    return errorf(Code::kUnsupported,
+                  "drop all frames of {}: an adapter's rules for RDMA see RDMA packets only, not "
+                  "every frame of its interface; say 'frames: roce'",
+                  device.name);
+  }
   const Status refusal = requireTrafficControl(device, "drop packets");
   return Status(refusal.code(),
                 refusal.message() +

@@ -49,7 +49,8 @@ enum class RateMechanism {
 
 /// kUnsupported, with the reason and what to do instead, where the class has no such way. In
 /// particular traffic control is not for adapters: their packets never pass through it.
-Result<DropMechanism> dropMechanism(const DeviceIdentity& device);
+/// `only_roce`: all other frames are to pass.
+Result<DropMechanism> dropMechanism(const DeviceIdentity& device, bool only_roce);
 Result<RateMechanism> rateMechanism(const DeviceIdentity& device);
 /// Whether the port follows its network interface.
 Status requirePortOfNetdev(const DeviceIdentity& device);

@@ -1,6 +1,7 @@
 #include "injector/rdma/link_deletion.h"
 
 #include <linux/netlink.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +35,24 @@ constexpr int kNoAnswer = 255;
   ::_exit(-static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error);
 }
 
+constexpr int kPauseMilliseconds = 2;
+
 }  // namespace
+
+Status awaitDeletion(std::string_view device, const std::function<std::optional<Status>()>& answer,
+                     const std::function<Result<bool>()>& listed, Duration budget) {
+  const TimePoint deadline = now() + budget;
+  while (true) {
+    if (const auto said = answer(); said && !said->ok()) return *said;
+    ASSIGN_OR_RETURN(const bool there, listed());
+    if (!there) return okStatus();
+    if (now() >= deadline) {
+      return errorf(Code::kDeadlineExceeded, "delete the RDMA device {}: it is still there",
+                    device);
+    }
+    ::poll(nullptr, 0, kPauseMilliseconds);
+  }
+}
 
 Result<LinkDeletion> LinkDeletion::start(const Device& device) {
   netlink::Message message = deleteLink(device.index);

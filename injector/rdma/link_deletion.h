@@ -2,8 +2,11 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
+#include <string_view>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "injector/rdma/nldev_messages.h"
 
@@ -29,5 +32,10 @@ class LinkDeletion {
   std::string device_;
   std::optional<Status> answer_;
 };
+
+/// Waits until a device is gone for all that look for it (`listed`), whether or not the kernel has
+/// answered. An error when the kernel answers with one, or when the device is there after `budget`.
+Status awaitDeletion(std::string_view device, const std::function<std::optional<Status>()>& answer,
+                     const std::function<Result<bool>()>& listed, Duration budget);
 
 }  // namespace faultline::rdma

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,6 +16,8 @@
 
 namespace faultline::injector {
 namespace {
+
+using ::testing::HasSubstr;
 
 /// A process inside a namespace that does nothing, or works without end; gone with this object. It
 /// inherits all descriptors, so it also holds the sockets of flows that were started before.
@@ -262,6 +265,23 @@ TEST_F(AddressChangeTest, TheNicComesBackWithAnotherAddressAndIsRestored) {
   EXPECT_TRUE(targetCarriesTraffic());
   // Down, up with the new one; down, up with the old one.
   ASSERT_EQ(fault->transitions().size(), 4u);
+}
+
+TEST_F(AddressChangeTest, ASecondStrikeKnowsNothingOfTheFirst) {
+  const auto fault = makeTestFault("address_change", {{"down", "50ms"}});
+  ASSERT_OK(fault->prepare());
+  ASSERT_OK(fault->apply());
+  ASSERT_OK_AND_ASSIGN(const Evidence first, fault->evidence());
+  EXPECT_TRUE(first.ok) << first.observed;
+  ASSERT_OK(fault->revert());
+  ASSERT_OK(fault->apply());
+  // Asked before the port comes up, and not waited for.
+  ASSERT_OK_AND_ASSIGN(const Evidence early, fault->evidence([] { return true; }));
+  EXPECT_FALSE(early.ok) << early.observed;
+  EXPECT_THAT(early.observed, HasSubstr("lost its carrier 0 times"));
+  EXPECT_THAT(early.observed, HasSubstr("the NIC gave 0 answers"));
+  ASSERT_OK_AND_ASSIGN(const Evidence second, fault->evidence());
+  EXPECT_TRUE(second.ok) << second.observed;
 }
 
 TEST_F(AddressChangeTest, IsUndoneWhileThePortIsStillDown) {

@@ -65,9 +65,11 @@ TEST(NeededPeersTest, SshSessionsAreThoseOfTheProcessAndOfAllAboveIt) {
   if (shell == 0) {
     ::setenv("SSH_CONNECTION", "203.0.113.8 50000 10.0.0.1 22", 1);
     ::setenv("FAULTLINE_TEST_CHILD", "1", 1);
+    // Another shell in between, which has lost the variable too.
     const std::string again =
-        "env -u SSH_CONNECTION \"$0\" "
-        "--gtest_filter=NeededPeersTest.SshSessionsAreThoseOfTheProcessAndOfAllAboveIt; exit $?";
+        "env -u SSH_CONNECTION sh -c '\"$0\" "
+        "--gtest_filter=NeededPeersTest.SshSessionsAreThoseOfTheProcessAndOfAllAboveIt; exit $?' "
+        "\"$0\"; exit $?";
     const auto self = std::filesystem::read_symlink("/proc/self/exe");
     ::execl("/bin/sh", "sh", "-c", again.c_str(), self.c_str(), nullptr);
     ::_exit(127);

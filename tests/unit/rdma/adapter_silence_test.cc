@@ -154,6 +154,13 @@ TEST_F(AdapterSilenceTest, ASenderWithoutAnswersHearsNothing) {
   EXPECT_FALSE(in_.proven()) << "no second of this time yet";
 }
 
+TEST_F(AdapterSilenceTest, TheLoadBeforeIsToldAsWhatWasCountedMeanwhile) {
+  before({.sent = 4'000, .received = 50'000, .requests = 40'000, .repeats = 12});
+  EXPECT_THAT(out_.describe(),
+              HasSubstr("the port sent 4000 packets and received 50000, 40000 requests reached its "
+                        "transport, and 12 were repeated"));
+}
+
 // Where the port counts in front of the steering tables.
 TEST_F(AdapterSilenceTest, AReceiverGetsPacketsAndNoRequest) {
   before(kReceiver);

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "injector/rdma_fault_rows.h"
 #include "tests/unit/rdma/recorded.h"
 
 namespace faultline::rdma {
@@ -99,6 +100,16 @@ TEST(DcbMessagesTest, TheDriversErrorIsInsideOfTheAnswer) {
   EXPECT_EQ(answer(0), 0);
   EXPECT_EQ(answer(EINVAL), EINVAL);
   EXPECT_EQ(answer(EOPNOTSUPP), EOPNOTSUPP);
+}
+
+TEST(DcbMessagesTest, AClassIsNamedByItsNumber) {
+  using Class = std::optional<std::size_t>;
+  EXPECT_EQ(trafficClassOf("all"), Class());
+  EXPECT_EQ(trafficClassOf("0"), Class(0));
+  EXPECT_EQ(trafficClassOf("7"), Class(7));
+  for (const std::string_view name : injector::kTrafficClassNames) {
+    EXPECT_LT(trafficClassOf(name).value_or(0), kTrafficClasses) << name;
+  }
 }
 
 TEST(DcbMessagesTest, LimitsAllClassesOrOne) {

@@ -35,14 +35,27 @@ TEST(DeviceClassTest, TrafficControlIsForSoftwareOnlyAndTheRefusalSaysWhy) {
 }
 
 TEST(DeviceClassTest, DropsAreFiltersInSoftwareAndRulesInMlx5) {
-  EXPECT_EQ(*dropMechanism({"rxe0", DeviceClass::kRxe}), DropMechanism::kTrafficControl);
-  EXPECT_EQ(*dropMechanism({"siw0", DeviceClass::kSiw}), DropMechanism::kTrafficControl);
-  EXPECT_EQ(*dropMechanism({"mlx5_0", DeviceClass::kMlx5Roce}), DropMechanism::kSteeringRule);
-  for (const DeviceClass other : {DeviceClass::kOtherEthernet, DeviceClass::kInfiniband}) {
-    const Status refusal = dropMechanism({"x0", other}).status();
-    EXPECT_EQ(refusal.code(), Code::kUnsupported);
-    EXPECT_THAT(refusal.message(), AllOf(HasSubstr("x0"), HasSubstr("in the switch")));
+  for (const bool only_roce : {false, true}) {
+    EXPECT_EQ(*dropMechanism({"rxe0", DeviceClass::kRxe}, only_roce),
+              DropMechanism::kTrafficControl);
+    for (const DeviceClass other : {DeviceClass::kOtherEthernet, DeviceClass::kInfiniband}) {
+      const Status refusal = dropMechanism({"x0", other}, only_roce).status();
+      EXPECT_EQ(refusal.code(), Code::kUnsupported);
+      EXPECT_THAT(refusal.message(), AllOf(HasSubstr("x0"), HasSubstr("in the switch")));
+    }
   }
+  EXPECT_EQ(*dropMechanism({"siw0", DeviceClass::kSiw}, false), DropMechanism::kTrafficControl);
+  EXPECT_EQ(*dropMechanism({"mlx5_0", DeviceClass::kMlx5Roce}, true), DropMechanism::kSteeringRule);
+}
+
+TEST(DeviceClassTest, FramesThatADeviceDoesNotSendAreNotDropped) {
+  const Status siw = dropMechanism({"siw0", DeviceClass::kSiw}, /*only_roce=*/true).status();
+  EXPECT_EQ(siw.code(), Code::kUnsupported);
+  EXPECT_THAT(siw.message(), AllOf(HasSubstr("siw0"), HasSubstr("say 'frames: all'")));
+  const Status mlx5 =
+      dropMechanism({"mlx5_0", DeviceClass::kMlx5Roce}, /*only_roce=*/false).status();
+  EXPECT_EQ(mlx5.code(), Code::kUnsupported);
+  EXPECT_THAT(mlx5.message(), AllOf(HasSubstr("mlx5_0"), HasSubstr("say 'frames: roce'")));
 }
 
 TEST(DeviceClassTest, RatesAreQueuesInSoftwareAndDcbOnEthernetAdapters) {

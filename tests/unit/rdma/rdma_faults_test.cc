@@ -148,6 +148,16 @@ TEST_F(SilentDropViewTest, WhatWasAskedForAndNotSeenIsTold) {
   }
 }
 
+TEST(RdmaSilentDropTest, WithoutApplyNothingIsObserved) {
+  const auto parameters = FaultParameters::parse(*findFaultKind("rdma_silent_drop"), {});
+  ASSERT_TRUE(parameters.ok()) << parameters.status().message();
+  RdmaSilentDrop fault(*parameters, {.device = "none"});
+  const auto evidence = fault.evidence([] { return true; });
+  ASSERT_TRUE(evidence.ok()) << evidence.status().message();
+  EXPECT_FALSE(evidence->ok);
+  EXPECT_EQ(evidence->observed, "nothing was observed");
+}
+
 class RateChangeTest : public ::testing::Test {
  protected:
   static constexpr BitsPerSecond kLimit = 10'000'000'000;
