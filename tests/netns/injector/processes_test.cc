@@ -57,6 +57,10 @@ class Inhabitant {
 class ProcessFaultTest : public FaultTest {
  protected:
   int targetNamespace() const { return cluster_->nodeNamespace(kTargetNode); }
+  /// Whether the fault has told that its target is broken now, or whole.
+  static bool saysBroken(const Fault& fault) {
+    return !fault.transitions().empty() && fault.transitions().back().broken;
+  }
   /// Waits until the child has arrived.
   void awaitInhabitants(std::size_t count) {
     ASSERT_TRUE(test::pollUntil(kLong, [&] {
@@ -80,7 +84,9 @@ TEST_F(ProcessFaultTest, StopsAllProcessesOfTheNodeAndNoOthersAgainAndAgain) {
     EXPECT_TRUE(idle.is('T'));
     EXPECT_TRUE(busy.is('T'));
     EXPECT_FALSE(neighbour.is('T'));
+    EXPECT_TRUE(saysBroken(*fault));
     ASSERT_OK(fault->revert());
+    EXPECT_FALSE(saysBroken(*fault));
     EXPECT_FALSE(idle.is('T'));
     EXPECT_FALSE(busy.is('T'));
   }
@@ -161,7 +167,9 @@ TEST_F(ProcessFaultTest, KillsAllProcessesOfTheNodeAndNoOthers) {
   EXPECT_TRUE(idle.is('Z'));
   EXPECT_TRUE(busy.is('Z'));
   EXPECT_FALSE(neighbour.is('Z'));
+  EXPECT_TRUE(saysBroken(*fault));
   ASSERT_OK(fault->revert());
+  EXPECT_FALSE(saysBroken(*fault));
 }
 
 class ConnectionResetTest : public ProcessFaultTest {};
@@ -180,7 +188,9 @@ TEST_F(ConnectionResetTest, OneConnectionDiesTheOthersAndThePortLive) {
   EXPECT_TRUE(stops(*busiest));
   EXPECT_GT(other->measure(200ms), 0);
   EXPECT_GT(elsewhere->measure(200ms), 0);
+  EXPECT_TRUE(saysBroken(*fault));
   ASSERT_OK(fault->revert());
+  EXPECT_FALSE(saysBroken(*fault));
   EXPECT_TRUE(targetCarriesTraffic());
 }
 
@@ -216,6 +226,7 @@ TEST_F(ConnectionResetTest, AHalfCloseIsAFinAndNoReset) {
   EXPECT_NE(evidence.observed.find("1 ended at the switch's port with a FIN"), std::string::npos)
       << evidence.observed;
   EXPECT_TRUE(stops(*flow));
+  EXPECT_TRUE(saysBroken(*fault));
 }
 
 TEST_F(ConnectionResetTest, WithoutEffectThereIsNoEvidence) {
