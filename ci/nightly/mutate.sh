@@ -121,7 +121,8 @@ choose() {
 run_program() {
   local status=0
   set -m # not ignoring Ctrl-C, which tests may be about
-  (cd "$build/tests" &&
+  # Files of its own: tests of another mutant may run at the same time.
+  (cd "$build/tests" && export TEST_TMPDIR=$1 &&
     exec timeout -k 5 "$3" "$1/$2" --gtest_fail_fast --gtest_brief=1 --gtest_filter="${4:-*}") \
     >"$1/tests.txt" 2>&1 9>&- &
   running=$!
