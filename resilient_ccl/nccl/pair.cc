@@ -255,8 +255,8 @@ Request* Pair::receive(Connection& connection, std::span<const Buffer> buffers) 
                                   .stream = buffer.tag};
     const std::uint64_t token = tokenOf(*request, static_cast<int>(part));
     const EagerReceives::Claimed claimed = eager_.claim(key, {token, buffer.data, buffer.capacity});
-    // What has come is there, also when the peer has ended since; of all else `test` says that.
-    if (failed_ && claimed.claim != EagerReceives::Claim::kArrived) continue;
+    // What has come is there, also when the peer has ended since. A link that has ended takes
+    // nothing else, and `test` says that.
     switch (claimed.claim) {
       case EagerReceives::Claim::kNone:
         fabric_->postReceive(other(), key, buffer.data, buffer.capacity, token);
@@ -462,7 +462,6 @@ void Pair::count(Account& account) const {
   account.counters = fabric_->counters();
   account.eager = eager_.taken();
   account.sentByRail = fabric_->bytesSentByRail(other());
-  account.devices.clear();
   for (const fabric::Nic& nic : fabric_->nics()) account.devices.push_back(nic.device);
   if (traces()) account.history.sample(now(), account.sentByRail);
 }

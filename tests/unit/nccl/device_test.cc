@@ -120,6 +120,18 @@ TEST(NcclDeviceTest, WhatHasNoIpv4AddressIsRefusedWithTheWayOut) {
               HasSubstr("a port of bond0 and has no address of its own: name bond0"));
 }
 
+TEST(NcclDeviceTest, ToGiveAnAddressIsAdvisedWhereThatIsAllThatIsMissing) {
+  std::vector<Interface> node{{.name = "lo", .up = true, .loopback = true, .ipv6 = "::1"},
+                              {.name = "eth2", .up = false, .ipv6 = "fd00::2"},
+                              {.name = "eth3", .up = true},
+                              {.name = "eth4", .address = 5, .up = true, .ipv6 = "fd00::5"}};
+  EXPECT_THAT(chooseRails(node, {}, "ib").status().message(),
+              ::testing::Not(HasSubstr("has the IPv6 address")));
+  node.push_back({.name = "eth0", .up = true, .ipv6 = "fd00::1"});
+  EXPECT_THAT(chooseRails(node, {}, "ib").status().message(),
+              HasSubstr("eth0 has the IPv6 address fd00::1 and none of IPv4"));
+}
+
 TEST(NcclDeviceTest, InterfacesAreDevicesAndNotLabels) {
   fabric::NetworkSnapshot network;
   const auto four = [](const char* text, std::uint32_t address, std::string label,

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -111,6 +114,29 @@ TEST_F(DirectoryTest, WhoCallsAgainForAConnectionGetsOneConnection) {
   }));
   EXPECT_THAT(numbers, ::testing::ElementsAre(0U, 1U));
   pair_->sayGoodbye(now() + kAges);
+}
+
+TEST_F(DirectoryTest, AProcessIsCalledByItsHostItsNumberAndWhereItIsReached) {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  ASSERT_EQ(::gethostname(host.data(), host.size()), 0);
+  EXPECT_EQ(handle_.name, nameOfProcess(host.data(), ::getpid(), "127.0.0.1"));
+}
+
+TEST_F(DirectoryTest, WhatIsAbandonedIsAllOfTheProcess) {
+  const auto answer = call();
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  ASSERT_TRUE(pair_->meet(answer->key, answer->address, answer->incarnation).ok());
+  std::unique_ptr<Connection> connection;
+  ASSERT_TRUE(test::pollUntil(kAges, [&] {
+    EXPECT_TRUE(pair_->ready().ok());
+    auto accepted = directory_->accept(listener_);
+    EXPECT_TRUE(accepted.ok()) << accepted.status().message();
+    if (accepted.ok() && *accepted) connection = std::move(*accepted);
+    return connection != nullptr;
+  }));
+  EXPECT_FALSE(connection->pair->failed());
+  directory_->abandon();
+  EXPECT_TRUE(connection->pair->failed());
 }
 
 // A process may outlive many others that it has talked to.

@@ -98,6 +98,13 @@ TEST_F(PairEventsTest, AnotherCauseThatIsKnownLaterIsToldOnce) {
   EXPECT_THAT(log_.take(), Not(Contains(aboutTheCause)));
 }
 
+TEST_F(PairEventsTest, WhatAProbeOfAPathSaysIsToldAsItIs) {
+  told().pathProved(kThePeer, {.passes = true}, "rail 1 passes long frames again");
+  told().pathProved(kThePeer, {.passes = false}, "rail 1 passes no long frames");
+  EXPECT_THAT(log_.take(),
+              ElementsAre("rail 1 passes long frames again", "rail 1 passes no long frames"));
+}
+
 TEST_F(PairEventsTest, LostFramesAreToldWithWhereToLook) {
   told().framesLost(kThePeer, 1, 8192);
   EXPECT_THAT(log_.take(),
@@ -148,6 +155,34 @@ TEST_F(PairEventsTest, ANodeThatHasAnAddressOfThisOneIsNotMet) {
   const Status met = pair_->meet(its->keys.publicKey(), address, 1);
   EXPECT_EQ(met.code(), Code::kInvalidArgument);
   EXPECT_THAT(met.message(), HasSubstr("other has the address 127.0.0.1 of this node's rail 0"));
+}
+
+TEST_F(PairEventsTest, RailsWithoutAnAddressShareNone) {
+  auto settings = pairSettings(/*side=*/0, /*rails=*/2, newIdentity());
+  ASSERT_TRUE(settings.ok());
+  settings->rails[1].address = 0;  // its interface has none now
+  const auto pair = Pair::create(*std::move(settings));
+  ASSERT_TRUE(pair.ok()) << pair.status().message();
+  fabric::ProcessAddress address = (*pair)->address();
+  address.management.address = 0x0a000002;  // another node
+  address.rails[0].data.address = 0x0a000002;
+  ASSERT_EQ(address.rails[1].data.address, 0U);
+  const Status met = (*pair)->meet(newIdentity()->keys.publicKey(), address, 1);
+  EXPECT_TRUE(met.ok()) << met.message();
+}
+
+// A job may be given up before its processes have met.
+TEST_F(PairEventsTest, AConnectionCanBeClosedThoughTheProcessesHaveNotMet) {
+  auto settings = pairSettings(/*side=*/0, /*rails=*/1, newIdentity());
+  ASSERT_TRUE(settings.ok());
+  const auto failure = std::make_shared<FirstFailure>();
+  settings->failure = failure;
+  const auto pair = Pair::create(*std::move(settings));
+  ASSERT_TRUE(pair.ok()) << pair.status().message();
+  const auto connection = Pair::open(*pair, 0, /*sends=*/true);
+  failure->note("why calls fail", FirstFailure::Kind::kCause, now());
+  EXPECT_TRUE((*pair)->close(*connection));
+  EXPECT_FALSE((*pair)->failed());
 }
 
 }  // namespace

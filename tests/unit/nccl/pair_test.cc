@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/poll_until.h"
 #include "tests/unit/nccl/call_fixture.h"
 
 namespace faultline::nccl {
@@ -185,6 +186,44 @@ TEST_F(PairTest, AMessageThatIsLongerThanAllBeforeItComesInItsPlace) {
   ASSERT_TRUE(sent.ok() && *sent);
   EXPECT_TRUE(to == longer);
   exchange(20);
+}
+
+// NCCL asks nobody about a send that was copied: it goes, and what acknowledges it is looked at.
+TEST_F(PairTest, ShortMessagesGoThoughTheirSenderIsNeverPolled) {
+  exchange(20);
+  constexpr std::int64_t kMessages = 100;
+  std::vector<std::int64_t> values(kMessages);
+  for (std::int64_t i = 0; i < kMessages; ++i) {
+    values[i] = i;
+    ASSERT_NE(send(values[i]), nullptr) << i;
+    std::int64_t to = -1;
+    Request* const got = receive(to);
+    Result<bool> came = false;
+    ASSERT_TRUE(test::pollUntil(kLong, [&] {
+      came = pairs_[1]->test(*got, nullptr);
+      return !came.ok() || *came;
+    })) << i;
+    ASSERT_TRUE(came.ok()) << came.status().message();
+    EXPECT_EQ(to, i);
+  }
+}
+
+TEST_F(PairTest, WhatIsAbandonedFailsAtThisEndWithoutAWordToTheOther) {
+  exchange(20);
+  const std::int64_t value = 5;
+  std::int64_t to = -1;
+  Request* const waits = receive(to);
+  pairs_[1]->abandon();
+  EXPECT_TRUE(pairs_[1]->failed());
+  const auto outcome = pairs_[1]->test(*waits, nullptr);
+  EXPECT_EQ(outcome.status().code(), Code::kAborted);
+  EXPECT_EQ(outcome.status().message(), "this process ends");
+  EXPECT_EQ(pairs_[1]->account().failure, "") << "no failure of the peer's";
+  (void)pairs_[0]->test(*send(value), nullptr);
+  EXPECT_FALSE(pairs_[0]->drain(now() + 50ms)) << "it has gone nowhere";
+  EXPECT_EQ(to, -1);
+  pairs_[1]->abandon();
+  EXPECT_EQ(pairs_[1]->test(*waits, nullptr).status().message(), "this process ends");
 }
 
 TEST_F(PairTest, WhatWasPostedAheadGoesWithItsConnection) {
