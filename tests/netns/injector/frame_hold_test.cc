@@ -83,14 +83,14 @@ class FrameHoldTest : public test::NetnsTest {
 
 TEST_F(FrameHoldTest, WhatAFullQueueDoesNotTakeGoesOutLater) {
   ASSERT_OK(hold_->begin());
-  constexpr std::uint32_t kFrames = 600;
-  for (std::uint32_t number = 0; number < kFrames; ++number) {
+  constexpr std::uint32_t kHeld = 600;
+  for (std::uint32_t number = 0; number < kHeld; ++number) {
     sendNumber(number);
     ASSERT_TRUE(test::pollUntil(kComesWithin, [&] { return !arrived().empty(); }));
   }
   ASSERT_OK(hold_->end());
   ASSERT_OK_AND_ASSIGN(const HoldCounts held, hold_->counts());
-  ASSERT_GE(held.taken, kFrames) << "and what the kernel says to its neighbours";
+  ASSERT_GE(held.taken, kHeld) << "and what the kernel says to its neighbours";
   ASSERT_EQ(held.lost, 0);
   ASSERT_OK(installTokenBucket(*outlet_, kOutlet, 8'000));
   for (int again = 0; again < 3; ++again) {
@@ -99,7 +99,7 @@ TEST_F(FrameHoldTest, WhatAFullQueueDoesNotTakeGoesOutLater) {
   }
   const std::int64_t first = hold_->released().frames;
   EXPECT_GT(first, 0);
-  EXPECT_LT(first, kFrames);
+  EXPECT_LT(first, kHeld);
   ASSERT_OK(removeRootQueue(*outlet_, kOutlet));  // what waited in it is lost
   (void)arrived();
   ASSERT_TRUE(test::pollUntil(kComesWithin, [&] {
@@ -112,7 +112,7 @@ TEST_F(FrameHoldTest, WhatAFullQueueDoesNotTakeGoesOutLater) {
   std::vector<std::uint32_t> rest;
   EXPECT_TRUE(test::pollUntil(kComesWithin, [&] {
     for (const std::uint32_t number : arrived()) rest.push_back(number);
-    return !rest.empty() && rest.back() == kFrames - 1;
+    return !rest.empty() && rest.back() == kHeld - 1;
   }));
   EXPECT_GE(rest.size(),
             static_cast<std::size_t>(held.taken - first) / 2);  // others are no numbers
