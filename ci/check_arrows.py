@@ -44,8 +44,8 @@ def allowed_arrows(page):
 def includes(file):
     """(line, included path) for each include of our own."""
     for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
-        found = re.match(r'\s*#\s*include "([^"]+)"', line)
-        if found and found[1].split("/")[0] in TOPS:
+        found = re.match(r'\s*#\s*include ["<]([^">]+)[">]', line)
+        if found and (found[1].split("/")[0] in TOPS or ".." in found[1].split("/")):
             yield number, found[1]
 
 
@@ -90,6 +90,9 @@ def check_arrows():
             problems.append(f"{name}: docs/design.md knows no room {room}")
             continue
         for line, included in includes(file):
+            if ".." in included.split("/"):
+                problems.append(f"{name}:{line}: {included}: write it from the root of the repository")
+                continue
             other = room_of(included)
             if other == room or other in FREE:
                 continue
@@ -98,6 +101,8 @@ def check_arrows():
             else:
                 problems.append(f"{name}:{line}: {room} may not include {included}")
     for room in sorted(arrows):
+        if not (ROOT / room).is_dir():
+            problems.append(f"docs/design.md: there is no {room}: take its row out")
         for other in sorted(arrows[room] - used[room]):
             problems.append(f"docs/design.md: nothing in {room} includes {other}: take the arrow out")
     rooms = circle(arrows)

@@ -31,5 +31,6 @@ with open(sys.argv[1]) as whole, open(sys.argv[2], "w") as kept:
             line.update(environment={}, started_at="2026-01-01T00:00:00Z")
         kept.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
 PYTHON
-  build/faultline report --transcript "$folder/$name.jsonl" >"$folder/$name.json"
+  build/faultline report --transcript "$folder/$name.jsonl" >"$scratch/result.json"
+  mv "$scratch/result.json" "$folder/$name.json"
 done

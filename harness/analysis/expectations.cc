@@ -85,6 +85,14 @@ std::string whatTheRowLacks(const MetricScope& scope, std::string_view metric) {
   if (metric == "throughput.median" || metric.starts_with("overhead_pct.")) {
     const auto done = std::ranges::count_if(
         scope.runs, [](const reports::Run* run) { return comparable(*run) && run->throughput; });
+    if (done == 0 && std::ranges::any_of(scope.runs, [](const reports::Run* run) {
+          return comparable(*run) && !run->processes.empty();
+        })) {
+      return fmt::format(
+          "none of {} runs has a speed: one of its programs had ended before another "
+          "began",
+          runs);
+    }
     if (done == 0) return fmt::format("none of {} runs did its work in a block that counts", runs);
     if (metric.starts_with("overhead_pct.ci95") && done < std::ssize(scope.runs)) {
       return fmt::format("only {} of {} runs can be compared with fault_free", done, runs);

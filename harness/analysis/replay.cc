@@ -55,28 +55,39 @@ Result<Line> parseLine(std::string_view text) {
 class Player {
  public:
   Status take(Line line) {
-    return std::visit([this](auto& one) { return play(one); }, line);
+    if (facts_) return wrong("it stands behind the last line");
+    try {
+      return std::visit([this](auto& one) { return play(one); }, line);
+    } catch (const nlohmann::json::exception& error) {
+      return wrong(fmt::format("what a process said is not understood: {}", error.what()));
+    }
   }
 
   Result<reports::ScenarioResult> result() && {
-    if (!facts_) return Status(Code::kInvalidArgument, "it is cut off: there is no last line");
+    if (!facts_) return wrong("it is cut off: there is no last line");
     return analyse(*scenario_, std::move(runs_), *std::move(facts_));
   }
 
  private:
+  static Status wrong(std::string why) { return Status(Code::kInvalidArgument, std::move(why)); }
+
+  bool isOpen() const { return ranks_ || programs_; }
+
   Status play(const transcript::Header& header) {
+    if (scenario_) return wrong("there is one scenario already");
     if (header.version != transcript::kVersion) {
       return errorf(Code::kUnsupported, "this program replays version {}, found {}",
                     transcript::kVersion, header.version);
     }
     scenario::ReadResult read = scenario::readScenario(header.scenario.dump(), "scenario");
-    if (!read.ok()) return Status(Code::kInvalidArgument, read.mistakes.front().toString());
+    if (!read.ok()) return wrong(read.mistakes.front().toString());
     scenario_ = std::move(read.scenario);
     return okStatus();
   }
 
   Status play(const transcript::RunHeader& run) {
-    if (!scenario_) return Status(Code::kInvalidArgument, "the scenario is missing");
+    if (!scenario_) return wrong("the scenario is missing");
+    if (isOpen()) return wrong("the run before it has no end");
     const bool drift = run.strategy == scenario_->noise.driftRow.name;
     planned_.strategy = drift ? &scenario_->noise.driftRow : scenario_->find(run.strategy);
     if (planned_.strategy == nullptr) {
@@ -93,6 +104,7 @@ class Player {
   }
 
   Status play(Observed& observed) {
+    if (!isOpen()) return wrong("it belongs to no run");
     if (ranks_) runs_.push_back(ranks_->finish(std::move(observed)));
     if (programs_) runs_.push_back(programs_->finish(std::move(observed)));
     ranks_.reset();
@@ -101,19 +113,22 @@ class Player {
   }
 
   Status play(const reports::MachineLoad& load) {
-    if (runs_.empty()) return Status(Code::kInvalidArgument, "it belongs to no run");
+    if (runs_.empty() || isOpen()) return wrong("it belongs to no run that is over");
     runs_.back().run.load = load;
     return okStatus();
   }
 
   Status play(ExperimentFacts& facts) {
+    if (!scenario_) return wrong("the scenario is missing");
+    // A run in which the bench failed has no entry.
+    if (isOpen() && facts.bench_error.empty()) return wrong("the run before it has no end");
     facts_ = std::move(facts);
     return okStatus();
   }
 
   template <typename Event>
   Status play(const Event& event) {
-    if (!ranks_ && !programs_) return Status(Code::kInvalidArgument, "it belongs to no run");
+    if (!isOpen()) return wrong("it belongs to no run");
     if (ranks_) ranks_->add(event);
     if (programs_) programs_->add(event);
     return okStatus();

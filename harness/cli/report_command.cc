@@ -210,7 +210,8 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
       ->excludes("--overview");
   // For those who change how results are worked out (docs/transcript.md).
   command->add_option("--transcript", options->transcript, "Print the result of this transcript")
-      ->group("");
+      ->group("")
+      ->excludes(directories);
   command->add_flag("--schema", options->schema,
                     "Print the JSON Schema of result.json, and nothing else");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");

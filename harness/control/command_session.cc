@@ -303,6 +303,7 @@ void CommandSession::received(std::size_t guard, const json& message) {
   }
 }
 
+/// `t0`: a little ago. What rails carried since then is not in their totals.
 void CommandSession::allStarted(TimePoint t0) {
   note(event::Started{t0});
   sampler_->start(t0);
@@ -337,8 +338,8 @@ void CommandSession::processEnded(std::size_t guard, const json& message) {
 
 /// Others go on without a process that a fault killed, where that is what the row is about.
 bool CommandSession::mayDie(const launch::ExitStatus& status) const {
-  return rebuildings_ && rebuildings_->mayLose() && faults_ &&
-         !faults_->changes().damages().empty() && status.signal == SIGKILL;
+  return rebuildings_ && rebuildings_->mayLose() && faults_ && !faults_->damages().empty() &&
+         status.signal == SIGKILL;
 }
 
 void CommandSession::lookAtRecovery(TimePoint time) {
@@ -377,7 +378,7 @@ void CommandSession::iterationBegan(int iteration, TimePoint time) {
   std::vector<std::uint64_t> bytes;
   for (int node = 0; node < scenario_.cluster.nodes; ++node) {
     bytes.push_back(sampler_->nodeBytes(node));
-    if (whole && faults_->changes().damages().empty()) {
+    if (whole && faults_->damages().empty()) {
       faults_->warmupIteration(node, bytes.back() - markBytes_[static_cast<std::size_t>(node)]);
     }
   }

@@ -166,8 +166,12 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   facts.environment.nccl = ncclVersionOf(runs, options.folder.path());
   facts.duration_ms = toMilliseconds(now() - began);
   facts.kept_awake = scenario.noise.keepAwake && awake.ok();
-  if (transcript && outcome.benchError.ok()) outcome.benchError = transcript->finish(facts);
   facts.bench_error = outcome.benchError.message();
+  if (transcript) {
+    const Status written = transcript->finish(facts);
+    if (outcome.benchError.ok()) outcome.benchError = written;
+    facts.bench_error = outcome.benchError.message();
+  }
   return outcome;
 }
 

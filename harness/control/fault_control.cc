@@ -395,6 +395,17 @@ FaultChanges FaultControl::changes() const {
   return all;
 }
 
+std::vector<TimePoint> FaultControl::damages() const {
+  std::vector<TimePoint> moments;
+  for (const Entry& entry : entries_) {
+    for (const injector::Transition& transition : entry.fault->transitions()) {
+      if (transition.broken) moments.push_back(transition.before);
+    }
+  }
+  std::ranges::sort(moments);
+  return moments;
+}
+
 /// The node that has this address on a rail.
 int FaultControl::nodeWith(const std::string& address, int rail) const {
   for (int node = 0; node < nodes_; ++node) {

@@ -58,6 +58,8 @@ class FaultControl {
   void restarted();
   /// What the faults have changed so far.
   FaultChanges changes() const;
+  /// Its damages() alone, for who asks each millisecond.
+  std::vector<TimePoint> damages() const;
 
   /// For the result, one entry for every time a fault struck; `t0` is the run's time zero.
   std::vector<reports::AppliedFault> applied(TimePoint t0) const;

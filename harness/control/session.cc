@@ -73,6 +73,12 @@ class Session {
   Status tick();
   std::string_view phase() const;
   void received(int rank, const json& message);
+  /// As note(event::Heard), without a copy of the message for the record.
+  void noteHeard(int rank, const json& message) {
+    const TimePoint at = now();
+    record_.heard(rank, at, message);
+    if (options_.transcript != nullptr) options_.transcript->add(event::Heard{rank, at, message});
+  }
   void note(const RunEvent& event) {
     record_.add(event);
     if (options_.transcript != nullptr) options_.transcript->add(event);
@@ -279,7 +285,7 @@ void Session::received(int rank, const json& message) {
   const int iteration = field(message, "iteration", 0);
   const bool begun = record_.table().isOpen(iteration);
   // Why ranks are lost is known here, and by nobody else.
-  if (type != "shrunk") note(event::Heard{rank, now(), message});
+  if (type != "shrunk") noteHeard(rank, message);
   if ((type == "begin" || type == "end") && warmup) {
     warmupMark(message, /*end=*/type == "end");
   } else if (type == "alive") {
@@ -409,7 +415,7 @@ void Session::stopInTime(TimePoint time) {
 
 Status Session::followHangs(TimePoint time) {
   HangProof& proof = watchdog_.proof();
-  for (const TimePoint damage : faults_->changes().damages()) proof.damaged(damage);
+  for (const TimePoint damage : faults_->damages()) proof.damaged(damage);
   if (stage_ != Stage::kRunning || !proof.wantsPayload(time)) return okStatus();
   ASSIGN_OR_RETURN(const std::uint64_t delivered, sampler_->payloadDelivered());
   proof.payload(time, delivered);

@@ -67,64 +67,70 @@ void CommandRecord::progressed(int rank, int iteration, TimePoint when) {
   } else {
     closeIteration(when);
   }
-  open_ = Open{.index = iteration, .begin = when};
+  open_ = Iteration{.index = iteration, .begin = when};
   if (const auto before = interrupted_.extract(iteration)) {
-    open_->begin = before.mapped().iteration.begin;
-    open_->attempts = before.mapped().iteration.attempts + 1;
+    open_->begin = before.mapped().begin;
+    open_->attempts = before.mapped().attempts + 1;
   }
 }
 
 void CommandRecord::interruptIteration(TimePoint when) {
-  interrupted_.insert_or_assign(open_->index, Interrupted{.iteration = *open_, .until = when});
+  open_->end = when;
+  interrupted_.insert_or_assign(open_->index, *open_);
   open_.reset();
 }
 
 void CommandRecord::closeIteration(TimePoint when) {
   if (!open_) return;
-  run_.iterations.push_back({.index = open_->index,
-                             .start_ms = sinceStart(open_->begin),
-                             .ms = toMilliseconds(when - open_->begin),
-                             .attempts = open_->attempts});
+  open_->end = when;
+  done_.push_back(*open_);
   open_.reset();
+}
+
+reports::Iteration CommandRecord::entryOf(const Iteration& iteration) const {
+  return {.index = iteration.index,
+          .start_ms = sinceStart(iteration.begin),
+          .ms = toMilliseconds(iteration.end - iteration.begin),
+          .attempts = iteration.attempts};
 }
 
 /// Of a run that came to its end, those that it did not begin again lasted until it went back. Of
 /// another one the oldest, or the one that is open, is what it never ended.
-void CommandRecord::addInterrupted() {
+void CommandRecord::addIterations() {
+  for (const Iteration& iteration : done_) run_.iterations.push_back(entryOf(iteration));
   if (!hasFailed()) {
-    for (const auto& [index, interrupted] : interrupted_) {
-      const Open& iteration = interrupted.iteration;
-      run_.iterations.push_back({.index = index,
-                                 .start_ms = sinceStart(iteration.begin),
-                                 .ms = toMilliseconds(interrupted.until - iteration.begin),
-                                 .attempts = iteration.attempts});
+    for (const auto& [index, iteration] : interrupted_) {
+      run_.iterations.push_back(entryOf(iteration));
     }
     return;
   }
-  std::optional<Open> oldest = open_;
-  for (const auto& [index, interrupted] : interrupted_) {
-    if (!oldest || interrupted.iteration.begin < oldest->begin) oldest = interrupted.iteration;
+  std::optional<Iteration> oldest = open_;
+  for (const auto& [index, iteration] : interrupted_) {
+    if (!oldest || iteration.begin < oldest->begin) oldest = iteration;
   }
   if (!oldest) return;
-  const double start = sinceStart(oldest->begin);
-  run_.unfinished = reports::Iteration{.index = oldest->index,
-                                       .start_ms = start,
-                                       .ms = std::max(0.0, run_.duration_ms - start),
-                                       .attempts = oldest->attempts};
+  run_.unfinished = entryOf(*oldest);
+  run_.unfinished->ms = std::max(0.0, run_.duration_ms - run_.unfinished->start_ms);
 }
 
 void CommandRecord::ended(const event::ProgramEnded& end) {
-  tooShort_ = tooShort_ || end.at <= t0_;
-  const TimePoint when = std::max(t0_, end.at);
-  run_.processes.push_back({.rank = end.rank,
-                            .node = end.node,
-                            .exit_code = end.signal == 0 ? end.code : kSignalBase + end.signal,
-                            .signal = end.signal,
-                            .at_ms = sinceStart(when),
-                            .output = end.output});
-  run_.duration_ms = std::max(run_.duration_ms, sinceStart(when));
+  ends_.push_back(end);
   const bool last = endedProcesses() == scenario_.workload.command.processes();
-  if (last && !hasFailed()) closeIteration(when);
+  if (last && !hasFailed()) closeIteration(std::max(t0_, end.at));
+}
+
+void CommandRecord::addEnds() {
+  for (const event::ProgramEnded& end : ends_) {
+    const double at = sinceStart(std::max(t0_, end.at));
+    run_.processes.push_back({.rank = end.rank,
+                              .node = end.node,
+                              .exit_code = end.signal == 0 ? end.code : kSignalBase + end.signal,
+                              .signal = end.signal,
+                              .at_ms = at,
+                              .output = end.output});
+    run_.duration_ms = std::max(run_.duration_ms, at);
+  }
+  std::ranges::sort(run_.processes, {}, &reports::ProgramEnd::rank);
 }
 
 void CommandRecord::failed(reports::RunStatus status, const std::string& message) {
@@ -144,14 +150,20 @@ void CommandRecord::invalid(const std::string& because) {
 
 void CommandRecord::rebuilt(const command::Rebuildings::Rebuilding& made,
                             std::optional<TimePoint> fault) {
-  std::vector<reports::Shrink>& all = made.missing.empty() ? run_.rebuilds : run_.shrinks;
-  reports::Shrink& entry = all.emplace_back();
-  if (fault) entry.fault_ms = sinceStart(*fault);
-  entry.noticed_ms = sinceStart(made.noticed);
-  entry.resumed_ms = sinceStart(made.resumed);
-  entry.ranks = made.ranks;
-  entry.missing = made.missing;
-  entry.iteration = open_ ? open_->index : 0;
+  rebuilt_.push_back({.made = made, .fault = fault, .iteration = open_ ? open_->index : 0});
+}
+
+void CommandRecord::addRebuilt() {
+  for (const auto& [made, fault, iteration] : rebuilt_) {
+    std::vector<reports::Shrink>& all = made.missing.empty() ? run_.rebuilds : run_.shrinks;
+    reports::Shrink& entry = all.emplace_back();
+    if (fault) entry.fault_ms = sinceStart(*fault);
+    entry.noticed_ms = sinceStart(made.noticed);
+    entry.resumed_ms = sinceStart(made.resumed);
+    entry.ranks = made.ranks;
+    entry.missing = made.missing;
+    entry.iteration = iteration;
+  }
 }
 
 void CommandRecord::addThroughput() {
@@ -159,7 +171,9 @@ void CommandRecord::addThroughput() {
   if (hasFailed()) return;
   if (metric.empty()) {
     // How long programs take that never ran at the same time says nothing of the job.
-    if (run_.duration_ms > 0 && !tooShort_)
+    const bool together =
+        std::ranges::all_of(ends_, [&](const event::ProgramEnded& end) { return end.at > t0_; });
+    if (run_.duration_ms > 0 && together)
       run_.throughput = reports::Quantity{kSecond / run_.duration_ms, "runs/s"};
     return;
   }
@@ -168,9 +182,10 @@ void CommandRecord::addThroughput() {
 }
 
 RecordedRun CommandRecord::finish(Observed observed) {
-  std::ranges::sort(run_.processes, {}, &reports::ProgramEnd::rank);
+  addEnds();
+  addIterations();
+  addRebuilt();
   addThroughput();
-  addInterrupted();
   run_.rails = std::move(observed.rails);
   run_.rail_series = std::move(observed.railSeries);
   run_.faults = std::move(observed.faults);

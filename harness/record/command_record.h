@@ -38,7 +38,7 @@ class CommandRecord {
   std::optional<int> open() const { return open_ ? std::optional(open_->index) : std::nullopt; }
 
   void ended(const event::ProgramEnded& end);
-  int endedProcesses() const { return static_cast<int>(run_.processes.size()); }
+  int endedProcesses() const { return static_cast<int>(ends_.size()); }
 
   /// The run is over before all processes have ended well.
   void failed(reports::RunStatus status, const std::string& message);
@@ -57,27 +57,35 @@ class CommandRecord {
   RecordedRun finish(Observed observed);
 
  private:
+  struct Iteration {
+    int index;
+    TimePoint begin;
+    int attempts = 1;
+    TimePoint end{};  // of one that is open: nothing yet
+  };
+  struct Rebuilt {
+    command::Rebuildings::Rebuilding made;
+    std::optional<TimePoint> fault;
+    int iteration;  // that the job was in
+  };
+
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
+  reports::Iteration entryOf(const Iteration& iteration) const;
   void closeIteration(TimePoint when);
   void interruptIteration(TimePoint when);
-  void addInterrupted();
+  void addEnds();
+  void addIterations();
+  void addRebuilt();
   void addThroughput();
 
   const scenario::Scenario& scenario_;
   TimePoint t0_{};
   std::map<int, int> latest_;  // iteration, by rank
-  struct Open {
-    int index;
-    TimePoint begin;
-    int attempts = 1;
-  };
-  std::optional<Open> open_;
-  struct Interrupted {
-    Open iteration;
-    TimePoint until;  // the job went back
-  };
-  std::map<int, Interrupted> interrupted_;  // and not begun again, by index
-  bool tooShort_ = false;                   // a program had ended before the last one began
+  std::optional<Iteration> open_;
+  std::vector<Iteration> done_;
+  std::map<int, Iteration> interrupted_;  // and not begun again, by index; until the job went back
+  std::vector<event::ProgramEnded> ends_;
+  std::vector<Rebuilt> rebuilt_;
   std::string invalid_;
   reports::Run run_;
 };

@@ -45,7 +45,7 @@ void RunRecord::add(const RunEvent& event) {
     if constexpr (std::is_same_v<T, event::Started>) {
       started(one.at);
     } else if constexpr (std::is_same_v<T, event::Heard>) {
-      heard(one);
+      heard(one.rank, one.at, one.message);
     } else if constexpr (std::is_same_v<T, event::Hung>) {
       hung(one.at, one.hang);
     } else if constexpr (std::is_same_v<T, event::Crashed>) {
@@ -66,8 +66,7 @@ void RunRecord::add(const RunEvent& event) {
   std::visit(with, event);
 }
 
-void RunRecord::heard(const event::Heard& heard) {
-  const auto& [rank, at, message] = heard;
+void RunRecord::heard(int rank, TimePoint at, const json& message) {
   const std::string type = field(message, "type", std::string());
   const bool warmup = field(message, "warmup", false);
   if (type == "checked" || (type == "end" && warmup)) return checked(message);
@@ -95,7 +94,7 @@ void RunRecord::iterationBegan(const json& message) {
 void RunRecord::served(int rank, const json& message) {
   checked(message);
   keepResources(rank, message);
-  serving_->told(rank, message);
+  if (serving_) serving_->told(rank, message);
 }
 
 void RunRecord::checked(const json& message) {

@@ -37,6 +37,8 @@ class RunRecord {
 
   /// What was noted next.
   void add(const RunEvent& event);
+  /// The same of event::Heard.
+  void heard(int rank, TimePoint at, const nlohmann::json& message);
 
   void started(TimePoint t0) { t0_ = t0; }
   void iterationBegan(const nlohmann::json& message);
@@ -80,7 +82,6 @@ class RunRecord {
   RecordedRun finish(Observed observed);
 
  private:
-  void heard(const event::Heard& heard);
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
   std::string_view restartWords() const;
   reports::Iteration entryOf(const IterationTable::Row& row, TimePoint end) const;

@@ -63,6 +63,24 @@ TEST_F(SmallCheckoutTest, AnIncludeAgainstTheArrowIsNamedWithItsLine) {
                                  "harness/analysis/b.h"));
 }
 
+TEST_F(SmallCheckoutTest, NoIncludeGoesAroundTheTable) {
+  folder_.write("harness/record/r.h",
+                "#include \"../analysis/b.h\"\n#include <harness/analysis/b.h>\n");
+  const Ran ran = check();
+  EXPECT_EQ(ran.exit, 1);
+  EXPECT_THAT(ran.out, HasSubstr("harness/record/r.h:1: ../analysis/b.h: write it from the root"));
+  EXPECT_THAT(ran.out, HasSubstr("harness/record/r.h:2: harness/record may not include"));
+}
+
+TEST_F(SmallCheckoutTest, ARowWithoutAFolderIsNamed) {
+  table(
+      "| `harness/analysis` | `harness/record` |\n| `harness/gone` | - |\n| `harness/record` | - "
+      "|\n");
+  const Ran ran = check();
+  EXPECT_EQ(ran.exit, 1);
+  EXPECT_THAT(ran.out, HasSubstr("there is no harness/gone"));
+}
+
 TEST_F(SmallCheckoutTest, AnArrowThatNobodyUsesIsNamed) {
   folder_.write("harness/analysis/a.cc", "\n");
   const Ran ran = check();

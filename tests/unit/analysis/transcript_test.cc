@@ -52,6 +52,7 @@ TEST_P(RecordedRunsTest, GiveTheSameResultAgain) {
     ASSERT_EQ(now[i], before[i]) << "line " << i + 1 << " of " << GetParam() << ".json";
   }
   EXPECT_EQ(now.size(), before.size());
+  EXPECT_EQ(reports::toJsonText(*result), textOf(path.string() + ".json")) << "to the last byte";
 }
 
 std::vector<std::string> recordedRuns() {
@@ -60,6 +61,7 @@ std::vector<std::string> recordedRuns() {
     if (entry.path().extension() == ".jsonl") names.push_back(entry.path().stem().string());
   }
   std::ranges::sort(names);
+  EXPECT_FALSE(names.empty());
   return names;
 }
 
@@ -102,8 +104,46 @@ TEST_F(TranscriptTest, AWrongLineIsNamed) {
 TEST_F(TranscriptTest, WhatBelongsToNoRunIsRefused) {
   EXPECT_THAT(whyNot({lines_[0], lines_[2]}), HasSubstr("line 2: it belongs to no run"));
   EXPECT_THAT(whyNot({lines_[1]}), HasSubstr("line 1: the scenario is missing"));
+  EXPECT_THAT(whyNot({lines_.back()}), HasSubstr("line 1: the scenario is missing"));
   EXPECT_THAT(whyNot({lines_[0], R"({"line":"run","block":0,"strategy":"luck"})"}),
               HasSubstr("no strategy 'luck'"));
+}
+
+TEST_F(TranscriptTest, LinesInAnotherOrderAreRefused) {
+  const auto with = [&](std::size_t place, const std::string& line) {
+    std::vector<std::string> lines = lines_;
+    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(place), line);
+    return whyNot(lines);
+  };
+  EXPECT_THAT(with(1, lines_[0]), HasSubstr("line 2: there is one scenario already"));
+  EXPECT_THAT(with(3, lines_[1]), HasSubstr("line 4: the run before it has no end"));
+  EXPECT_THAT(with(3, lines_.back()), HasSubstr("line 4: the run before it has no end"));
+  EXPECT_THAT(with(lines_.size(), lines_[2]), HasSubstr("it stands behind the last line"));
+  EXPECT_THAT(with(lines_.size() - 1, lines_[lines_.size() - 2]),
+              HasSubstr("it belongs to no run"));
+}
+
+TEST_F(TranscriptTest, WhatAProcessSaidMayBeAnything) {
+  for (const std::string message : {R"({"type":"begin","iteration":"first"})", R"({"type":7})"}) {
+    std::vector<std::string> lines = lines_;
+    lines.insert(lines.begin() + 3,
+                 R"({"line":"heard","rank":0,"at":1,"message":)" + message + "}");
+    EXPECT_THAT(whyNot(lines), HasSubstr("line 4: what a process said is not understood"));
+  }
+  std::vector<std::string> lines = lines_;
+  lines.insert(lines.begin() + 3, R"({"line":"heard","rank":0,"at":1,"message":{"type":"token"}})");
+  EXPECT_EQ(whyNot(lines), "it is replayed") << "of a job that serves nothing it says nothing";
+}
+
+TEST_F(TranscriptTest, ARunInWhichTheBenchFailedIsLeftOut) {
+  std::string last = lines_.back();
+  const std::string none = R"("bench_error":"")";
+  last.replace(last.find(none), none.size(), R"("bench_error":"no more files")");
+  const auto result = replay(joined({lines_[0], lines_[1], lines_[2], last}));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->verdict, reports::Verdict::kError);
+  EXPECT_EQ(result->reason, "no more files");
+  EXPECT_TRUE(result->runs.empty());
 }
 
 TEST_F(TranscriptTest, OneOfAnotherVersionIsRefused) {

@@ -91,12 +91,21 @@ TEST_F(CommandRecordTest, WithoutAMetricThroughputIsRunsPerSecond) {
 }
 
 TEST_F(CommandRecordTest, ProgramsThatDidNotRunAtTheSameTimeHaveNoSpeed) {
-  end(1, -3);
-  end(0, 2000);
-  record_.told({});
-  const reports::Run run = record_.finish({}).run;
+  // Rank 1 has begun and ended before the controller hears that rank 0 has begun.
+  CommandRecord record(scenario_, planned_);
+  record.add(event::Started{after(-700)});
+  record.add(event::Progressed{1, 0, after(-20)});
+  record.add(event::ProgramEnded{1, 1, after(-3), 0, 0, "folder"});
+  record.add(event::Started{after(0)});
+  record.add(event::ProgramEnded{0, 0, after(2000), 0, 0, "folder"});
+  const reports::Run run = record.finish({}).run;
   EXPECT_EQ(run.status, RunStatus::kOk);
-  EXPECT_FALSE(run.throughput) << "the one had ended before the other began";
+  EXPECT_FALSE(run.throughput);
+  EXPECT_EQ(run.duration_ms, 2000) << "and not the time in which the cluster was made, too";
+  ASSERT_EQ(run.processes.size(), 2u);
+  EXPECT_EQ(run.processes[1].at_ms, 0);
+  ASSERT_EQ(run.iterations.size(), 1u);
+  EXPECT_EQ(run.iterations[0].start_ms, -20);
 }
 
 TEST_F(CommandRecordTest, ASignalHasAnExitCodeAsShellsSay) {

@@ -44,11 +44,12 @@ class FailoverRecordTest : public RunRecordTest {
           {.node = 1, .rail = rail, .changes = {{true, before, after}}});
     };
     if (known) damaged(0, at(100), at(100) + within_);
-    if (otherDamaged_ >= 0) damaged(otherDamaged_, at(50), at(50));
+    if (otherDamaged_ >= 0) damaged(otherDamaged_, at(otherAt_), at(otherAt_));
     return record.finish(observed).run;
   }
 
   int otherDamaged_ = -1;
+  int otherAt_ = 50;
   Duration within_{};  // the kernel took to do the fault
 };
 
@@ -89,6 +90,10 @@ TEST_F(FailoverRecordTest, ARailThatIsDamagedTooMovesNothing) {
   EXPECT_NEAR(done(failover(3 * 478'500)).failovers[0].pause_ms, 90 - 10, 1e-9);
   otherDamaged_ = 2;
   EXPECT_NEAR(done(failover(2 * 478'500)).failovers[0].pause_ms, 90 - 10, 1e-9);
+  otherAt_ = 150;  // after the failure was seen, before all was delivered
+  EXPECT_NEAR(done(failover(2 * 478'500)).failovers[0].pause_ms, 90 - 10, 1e-9);
+  otherAt_ = 200;
+  EXPECT_NEAR(done(failover(3 * 478'500)).failovers[0].pause_ms, 90 - 10, 1e-9);
 }
 
 TEST_F(FailoverRecordTest, AFaultThatTookLongToDoCountsFromWhenItWasDone) {
