@@ -22,6 +22,10 @@ std::string ratioText(std::optional<double> value) {
   return value ? fmt::format("{:.3f}", *value) : "";
 }
 
+std::string millisecondsText(std::optional<double> value) {
+  return value ? fmt::format("{:.2f}", *value) : "";
+}
+
 /// "1: 0.50, 2: 0.75 out 1.00 in": the nodes that do not have everything.
 std::string portsOf(const CollectiveRow& row) {
   if (row.send.empty()) return "changing, or not known";
@@ -64,9 +68,9 @@ std::string lineOf(const ScenarioResult& result, const std::string& strategy,
                                   ? fmt::format("{}", calls)
                                   : fmt::format("{} of {}", calls, calls + leftOut + untouched);
   return fmt::format(
-      "| {} | {} | {} | {} | {} | {} | {:.2f} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+      "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
       cleanText(scenarioName(result)), portsOf(first), callOf(first), first.size_bytes,
-      cleanText(strategy), counted, over(&CollectiveRow::p50_ms).value_or(0),
+      cleanText(strategy), counted, millisecondsText(over(&CollectiveRow::p50_ms)),
       ratioText(over(&CollectiveRow::time_over_ideal)), ratioText(over(&CollectiveRow::bound)),
       overBound, ratioText(over(&CollectiveRow::model)),
       ratioText(over(&CollectiveRow::time_over_model)), ratioText(over(&CollectiveRow::formula)),

@@ -347,6 +347,16 @@ TEST(CallBoundTest, OneServerHasNoPortsInUse) {
   EXPECT_TRUE(row.send.empty());
 }
 
+TEST(CallBoundTest, AnAlgorithmThatNobodyKnowsHereHasNoModel) {
+  const auto scenario = sweep("sizes: 10MB", kHalfANode);
+  reports::Run run = r2Run(scenario, 8, "optcc");
+  run.plans.front().algorithm = "of_another_version";  // as a transcript may say
+  compareWithModels(scenario, run);
+  const reports::CollectiveRow& row = run.collectives.front();
+  EXPECT_FALSE(row.model || row.time_over_model);
+  EXPECT_TRUE(row.bound && row.time_over_bound);
+}
+
 TEST(CallBoundTest, OtherAlgorithmsHaveNoFormula) {
   const auto scenario = sweep("sizes: 10MB", kHalfANode);
   reports::Run run = r2Run(scenario, 8, "optcc");

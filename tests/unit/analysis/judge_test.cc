@@ -118,6 +118,17 @@ TEST_F(JudgeTest, AMissedIterationIsInvalid) {
   expect(Verdict::kInvalid, "port_down (node 1, rail 0) missed its moment: it was over");
 }
 
+TEST_F(JudgeTest, OfSeveralFaultsTheOneThatWasNotSeenIsNamed) {
+  reports::Run& two = run("hot_repair", 0);
+  two.faults[0].hit = reports::FaultHit{true, 2, 100, "in iteration 2"};
+  reports::AppliedFault& second = two.faults.emplace_back(two.faults[0]);
+  second.target.text = "node 2, rail 1";
+  second.hit.reset();
+  expect(Verdict::kInvalid, "port_down (node 2, rail 1) left no evidence");
+  two.evidence.push_back({1, "peer_carrier", "the other end lost its carrier", true});
+  EXPECT_EQ(judged().verdict, Verdict::kPass);
+}
+
 TEST_F(JudgeTest, InvalidComesBeforeEverythingButWrongData) {
   run("armed", 0).status = RunStatus::kFailed;
   run("hot_repair", 1).status = RunStatus::kInvalid;

@@ -60,6 +60,21 @@ TEST(CsvTest, HasARowPerRun) {
   EXPECT_EQ(rows[2][column("lost_iterations")], "4");
 }
 
+TEST(CsvTest, BytesAreThoseOfAllRails) {
+  ScenarioResult result = testing::sampleResult();
+  result.runs[0].rails = {{.tx_bytes = 1000, .rx_bytes = 500}, {.tx_bytes = 200, .rx_bytes = 70}};
+  result.runs[1].rails.clear();
+  const auto rows = parseCsv(makeCsvRenderer()->text(result));
+  const auto cell = [&](std::size_t row, const std::string& name) {
+    const auto at = std::ranges::find(rows[0], name) - rows[0].begin();
+    return rows[row].at(static_cast<std::size_t>(at));
+  };
+  EXPECT_EQ(cell(1, "tx_bytes"), "1200");
+  EXPECT_EQ(cell(1, "rx_bytes"), "570");
+  EXPECT_EQ(cell(2, "tx_bytes"), "0");
+  EXPECT_EQ(cell(2, "rx_bytes"), "0");
+}
+
 TEST(CsvTest, NoCellIsAFormula) {
   const auto messageAs = [](const std::string& message) {
     ScenarioResult result = testing::sampleResult();

@@ -141,6 +141,13 @@ TEST(MarkdownTest, OfManyResultsTheWorstComesFirst) {
   expectWholeTables(text);
 }
 
+TEST(MarkdownTest, OfManyResultsTheFirstHundredAreShown) {
+  std::vector<ScenarioResult> results(100);
+  EXPECT_THAT(markdownSummary(ConfusionMatrix{}, results), Not(HasSubstr("The first ")));
+  results.emplace_back();
+  EXPECT_THAT(markdownSummary(ConfusionMatrix{}, results), HasSubstr("\nThe first 100 of 101.\n"));
+}
+
 TEST(MarkdownTest, OfTwoResultsChangesStandAboveTheRest) {
   Comparison comparison;
   comparison.base = "main";
@@ -164,6 +171,22 @@ TEST(MarkdownTest, OfTwoResultsChangesStandAboveTheRest) {
   EXPECT_LT(text.find("**worse**"), text.find("<details>"));
   EXPECT_LT(text.find("<details>"), text.find("not distinguishable |"));
   EXPECT_THAT(text, HasSubstr("`environment.kernel`"));
+  expectWholeTables(text);
+}
+
+TEST(MarkdownTest, AChangeNamesItsScenarioWhereThereAreTwo) {
+  Comparison comparison;
+  comparison.scenarios = {{"quickstart", {"pass"}, {"pass"}, {}}};
+  Comparison::Row& row = comparison.rows.emplace_back();
+  row.scenario = "quickstart";
+  row.strategy = "hot_repair";
+  row.metric = "throughput";
+  row.change = Change::kWorse;
+  EXPECT_THAT(markdownSummary(comparison), HasSubstr("\n| `hot_repair` | `throughput` |"));
+  comparison.scenarios.push_back({"other", {"pass"}, {"pass"}, {}});
+  const std::string text = markdownSummary(comparison);
+  EXPECT_THAT(text, HasSubstr("\n| scenario | strategy | metric |"));
+  EXPECT_THAT(text, HasSubstr("\n| `quickstart` | `hot_repair` | `throughput` |"));
   expectWholeTables(text);
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <iterator>
+#include <limits>
 #include <sstream>
 
 #include "reports/collectives_text.h"
@@ -115,6 +116,12 @@ TEST(SweepTableTest, SaysWhichCallsDoNotCount) {
   const std::string table = sweepTable(results);
   EXPECT_THAT(table, HasSubstr("| 8388608 | balance | 5 of 7 | 10.00 |  |  | 1.020 |"));
   EXPECT_THAT(table, HasSubstr("| 16777216 | balance | 5 | 20.00 |  |  | 1.020 unsettled |"));
+}
+
+TEST(SweepTableTest, ATimeThatIsNotKnownIsNotZero) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<ScenarioResult> results{resultOf({allReduce(8 << 20, false, none)})};
+  EXPECT_THAT(sweepTable(results), HasSubstr("| 8388608 | balance | 5 |  |  |  |  |"));
 }
 
 TEST(SweepTableTest, TheFormulaIsNextToTheModel) {

@@ -132,7 +132,12 @@ TEST(TraceTest, RequestsThatOverlapAreOnLanesOfTheirOwn) {
   const Json trace = Json::parse(makeTraceRenderer()->text(result));
   EXPECT_THAT(testing::traceViolations(trace), ::testing::IsEmpty());
   std::map<std::string, std::vector<int>> lanes;
+  std::vector<std::string> names;
   for (const Json& event : trace["traceEvents"]) {
+    if (event["name"] == "thread_name") {
+      const std::string name = event["args"]["name"];
+      if (name.starts_with("lane ")) names.push_back(name);
+    }
     if (event.value("cat", "") == "request") {
       lanes[event["name"].get<std::string>()].push_back(event["tid"].get<int>());
     }
@@ -142,6 +147,8 @@ TEST(TraceTest, RequestsThatOverlapAreOnLanesOfTheirOwn) {
       {"request 0", {1, 1}}, {"request 1", {2, 2}}, {"request 2", {3, 3}},
       {"request 3", {2, 2}}, {"request 4", {4, 4}}, {"first token", {1, 2, 3, 2, 1, 2, 3, 2}}};
   EXPECT_EQ(lanes, expected);
+  EXPECT_EQ(names, (std::vector<std::string>{"lane 1", "lane 2", "lane 3", "lane 4"}))
+      << "each is named once";
 }
 
 TEST(TraceTest, ARateIsWrittenWhereItChangesAndEndsWithTheLastBin) {
