@@ -139,6 +139,23 @@ TEST(DegradationTest, SilenceProvesOnlyOfAPathThatAnswers) {
   EXPECT_FALSE(forgiven.observe({.heard = 500ms, .reference = kRate, .granule = kPair}));
 }
 
+TEST(DegradationTest, ARailWithNothingToCarryIsNotSlow) {
+  const auto observe = [](Degradation& rail, Duration heard, bool idle) {
+    return rail.observe({.heard = heard,
+                         .reference = kRate,
+                         .granule = kPair,
+                         .idle = idle,
+                         .silenceProves = true});
+  };
+  Degradation rail;
+  EXPECT_FALSE(observe(rail, 1s, false)) << "it has never had anything";
+  rail.begin(1s);
+  rail.delivered(kPair);
+  EXPECT_FALSE(observe(rail, 1s, true));
+  EXPECT_FALSE(observe(rail, 5s, false)) << "nor since then";
+  EXPECT_FALSE(rail.degraded());
+}
+
 TEST(DegradationTest, WithoutAnotherRailNothingIsSlow) {
   Degradation rail;
   rail.begin({});

@@ -115,6 +115,28 @@ TEST(FlowTest, WithLateAcknowledgementsAFirstChoiceIsKeptWhateverTheRatesSeemToB
   expectWhole(world);
 }
 
+TEST(FlowTest, WithLateAcknowledgementsABurstIsMoreThanItsFirstChoiceKeepsUpWith) {
+  SimOptions options = pulling(2);
+  options.link.smallMessage = 4 << 10;
+  options.link.chunkBytes = options.link.leastPart = 64 << 10;
+  options.link.tailBudget = 0;
+  SimWorld world(options);
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, 50e6);
+  load(world, 100ms);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  constexpr Bytes kMessage = 60'000;
+  std::array<Bytes, 2> before;
+  for (int rail = 0; rail < 2; ++rail) before[rail] = world.arrivedBytes(1, rail);
+  for (int message = 0; message < 4; ++message) {
+    world.message(0, kMessage, {.sendDelay = 5ms, .firstChoice = 0});
+  }
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  for (int rail = 0; rail < 2; ++rail) {
+    EXPECT_EQ(world.arrivedBytes(1, rail) - before[rail], 2 * kMessage) << "rail " << rail;
+  }
+  expectWhole(world);
+}
+
 TEST(FlowTest, ManyChunksOfAFirstChoiceAreSharedAsEver) {
   SimWorld world(pulling(2));
   for (int rail = 0; rail < 2; ++rail) world.slow(rail, 10e6);
@@ -140,6 +162,24 @@ TEST(FlowTest, TheWindowIsTwoChunksAndWhatTheRailCarriesInItsTime) {
     EXPECT_TRUE(world.runUntilIdle(10s));
     expectWhole(world);
   }
+}
+
+TEST(FlowTest, ARailThatComesBackIsTakenForAsFastAsTheOthers) {
+  SimWorld world(pulling(2));
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, 10e6);
+  load(world, 300ms);
+  double window = 0, beside = 0;
+  world.onRailChange = [&](const RailChange& change) {
+    if (change.end != 0 || change.to != channel::Link::Phase::kUp) return;
+    window = static_cast<double>(world.link(0).windowBytes(1));
+    beside = static_cast<double>(world.link(0).windowBytes(0));
+  };
+  world.reset(1);
+  load(world, 300ms);
+  ASSERT_GT(window, 0) << "it has not come back";
+  EXPECT_NEAR(window, beside, 0.1 * beside);
+  EXPECT_TRUE(world.runUntilIdle(10s));
+  expectWhole(world);
 }
 
 TEST(FlowTest, ARailHasNoMoreOutstandingThanItsWindow) {

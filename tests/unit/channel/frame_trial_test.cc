@@ -189,6 +189,25 @@ TEST_P(FrameLossTest, AJobThatEndsOfThemSaysSo) {
               ::testing::HasSubstr("look at the MTU"));
 }
 
+TEST_P(FrameLossTest, AResetThatOvertakesTheWordDoesNotHideTheLostFrames) {
+  SimWorld world(framed());
+  world.run(50ms);
+  world.longestFrame(0, kShort);
+  world.message(0, 8 << 20);
+  while (world.losses(0).empty() && world.clock().step(TimePoint::max())) {
+  }
+  world.runEvent(1, Input::kReset,
+                 [&] { world.link(1).onRailFailed(0, Cause::kRail, world.clock().now()); });
+  ASSERT_EQ(world.losses(1).size(), 1u);
+  EXPECT_EQ(world.losses(1)[0].frame, 0) << "not known yet";
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  world.run(100ms);
+  ASSERT_EQ(world.failovers(1).size(), 1u);
+  EXPECT_EQ(world.failovers(1)[0].frame, kFrame);
+  EXPECT_EQ(world.lostFrames(1), (std::vector<std::pair<int, Bytes>>{{0, kFrame}}));
+  expectClean(world);
+}
+
 TEST_P(FrameLossTest, TheBeginningOfAFailoverIsToldBeforeWhateverFollows) {
   SimWorld world(framed());
   world.run(50ms);

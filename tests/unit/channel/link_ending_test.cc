@@ -56,6 +56,16 @@ TEST_P(LinkEndingTest, WhatIsSaidOfTheRailsOfOneWhoLeftIsNotWaitedFor) {
   EXPECT_TRUE(world.link(0).told());
 }
 
+TEST_P(LinkEndingTest, WhoIsShutDownWaitsForNothing) {
+  SimWorld world(options());
+  bothWays(world, 8 << 20);
+  world.run(10ms);
+  world.runEvent(0, Input::kClient, [&] { world.link(0).shutDown(); });
+  world.run(100ms);
+  EXPECT_TRUE(world.link(0).busy());
+  EXPECT_EQ(world.link(0).nextDeadline(), TimePoint::max());
+}
+
 TEST_P(LinkEndingTest, WhoComesBackInTimeIsMissedAndNotGivenUp) {
   SimWorld world(options());
   bothWays(world, 8 << 20);

@@ -56,11 +56,33 @@ TEST_P(LinkTest, PortDownMovesTheTrafficAtOnceAndBothEndsKnow) {
   EXPECT_EQ(world.failovers(0)[0].where, Where::kRemote);
   EXPECT_TRUE(world.failovers(0)[0].told);
   EXPECT_GT(world.failovers(0)[0].resentBytes, 0);
+  for (int end = 0; end < 2; ++end) {
+    EXPECT_EQ(world.link(end).counters().bytesResent, world.failovers(end)[0].resentBytes);
+  }
   // A window at 100 MB/s, give or take a fifth of the estimate, and one chunk.
   const double window = (128 << 10) + toSeconds(options().link.windowTime) * 100e6;
   EXPECT_LE(static_cast<double>(world.failovers(0)[0].resentBytes), 1.2 * window + (64 << 10));
   // Told, not timed out.
   EXPECT_LT(world.failovers(0)[0].detected - world.failovers(1)[0].detected, 2ms);
+}
+
+TEST_P(LinkTest, TheLoadIsWhatWasCarriedAndTheRailsThatAreUp) {
+  SimOptions chosen = options();
+  chosen.link.tailBudget = 0;  // nothing goes twice
+  SimWorld world(chosen);
+  const auto load = [&](int end) { return world.link(end).load(world.clock().now()); };
+  world.message(0, 4 << 20);
+  world.run(10ms);
+  EXPECT_GT(load(0).outstanding, 0);
+  EXPECT_TRUE(world.runUntilIdle(1s));
+  EXPECT_EQ(load(0).acknowledged, 4 << 20);
+  EXPECT_EQ(load(0).outstanding, 0);
+  EXPECT_EQ(load(1).acknowledged, 0) << "it has sent nothing";
+  EXPECT_EQ(load(1).arrived, 4 << 20);
+  for (int end = 0; end < 2; ++end) EXPECT_EQ(load(end).railsUp, 0b11U);
+  world.portDown(1, 0);
+  world.run(20ms);
+  for (int end = 0; end < 2; ++end) EXPECT_EQ(load(end).railsUp, 0b10U);
 }
 
 TEST(LinkPauseTest, AReceiveWaitsFromItsBeginAndNotFromItsPost) {

@@ -313,6 +313,27 @@ TEST_P(LinkVerdictTest, ASlowRailIsDegradedUntilItIsFastAgain) {
   }
 }
 
+TEST_P(LinkVerdictTest, ASlowRailThatFailsIsDegradedNoMore) {
+  SimOptions chosen = options();
+  chosen.link.giveUp = 10s;
+  SimWorld world(chosen);
+  constexpr double kRate = 20e6;
+  world.slow(0, kRate);
+  world.slow(1, kRate / 10);
+  bothWays(world, 4 << 20, 5);
+  EXPECT_TRUE(world.runUntilIdle(20s));
+  for (int end = 0; end < 2; ++end) ASSERT_EQ(world.degradedRails(end), std::set{1});
+  int changes = 0;
+  world.onDegraded = [&](int, const channel::RailDegradation& change) {
+    EXPECT_EQ(change.rail, 1);
+    ++changes;
+  };
+  for (const int rail : {0, 1}) world.reset(rail);
+  world.run(20ms);
+  EXPECT_EQ(changes, 2) << "once at each end";
+  for (int end = 0; end < 2; ++end) EXPECT_TRUE(world.degradedRails(end).empty());
+}
+
 TEST_P(LinkVerdictTest, ARailIsSuspectedAfterLongerThanItUsuallyTakes) {
   const SimOptions chosen = options();
   SimWorld world(chosen);
@@ -331,6 +352,25 @@ TEST_P(LinkVerdictTest, ARailIsSuspectedAfterLongerThanItUsuallyTakes) {
   world.blackHole(1);
   world.run(Patience::kMost * chosen.link.suspectAfter + 60ms);
   EXPECT_EQ(world.link(0).counters().failovers, 1u);
+  EXPECT_TRUE(world.runUntilIdle(10s));
+  expectClean(world);
+}
+
+TEST_P(LinkVerdictTest, WhatARailUsuallyTookIsForgottenWhenItComesBack) {
+  const SimOptions chosen = options();
+  SimWorld world(chosen);
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, chosen.link.chunkBytes / 30e-3);
+  world.message(0, 50 * chosen.link.chunkBytes);
+  EXPECT_TRUE(world.runUntilIdle(5s));
+  ASSERT_EQ(world.link(0).counters().failovers, 0u);
+  for (int rail = 0; rail < 2; ++rail) world.slow(rail, 100e6);
+  world.reset(1);
+  world.run(500ms);
+  ASSERT_TRUE(world.link(0).railUp(1));
+  world.blackHole(1);
+  world.message(0, 8 << 20);
+  world.run(4 * chosen.link.suspectAfter);
+  EXPECT_EQ(world.link(0).counters().failovers, 2u) << "found as soon as on a new rail";
   EXPECT_TRUE(world.runUntilIdle(10s));
   expectClean(world);
 }

@@ -31,6 +31,7 @@ class StartTest : public ::testing::TestWithParam<channel::Policy> {
 
 TEST_P(StartTest, AMissingRailIsAFailoverFromTheBeginningAndTheOthersCarryEverything) {
   SimWorld world(options({{.rail = 1}}));
+  const TimePoint begin = world.clock().now();
   work(world);
   for (int end = 0; end < 2; ++end) {
     EXPECT_EQ(world.link(end).counters().failovers, 1u);
@@ -39,7 +40,9 @@ TEST_P(StartTest, AMissingRailIsAFailoverFromTheBeginningAndTheOthersCarryEveryt
     EXPECT_EQ(failover.rail, 1);
     EXPECT_EQ(failover.cause, Cause::kPath);
     EXPECT_FALSE(failover.sending || failover.receiving);
-    EXPECT_EQ(failover.detected, failover.redelivered);
+    EXPECT_EQ(failover.detected, begin);
+    EXPECT_EQ(failover.fenced, begin);
+    EXPECT_EQ(failover.redelivered, begin);
     EXPECT_EQ(world.arrivedBytes(end, 1), 0);
     EXPECT_EQ(world.failbacks(end), 0);
   }
@@ -80,6 +83,7 @@ TEST_P(StartTest, AMissingPortIsNamedAtBothEnds) {
   ASSERT_EQ(world.failovers(0).size(), 1u);
   ASSERT_EQ(world.failovers(1).size(), 1u);
   EXPECT_EQ(world.failovers(1)[0].cause, Cause::kLocalNic);
+  EXPECT_EQ(world.failovers(1)[0].where, Where::kLocal);
   EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRemoteNic);
   EXPECT_EQ(world.failovers(0)[0].where, Where::kRemote);
   EXPECT_TRUE(world.failovers(0)[0].told);
@@ -95,6 +99,7 @@ TEST_P(StartTest, WordOfAMissingPortThatComesBeforeTheOwnStartIsKept) {
   world.run(30ms);
   ASSERT_EQ(world.failovers(0).size(), 1u);
   EXPECT_EQ(world.failovers(0)[0].cause, Cause::kRemoteNic);
+  EXPECT_EQ(world.failovers(0)[0].where, Where::kRemote);
   EXPECT_EQ(world.explained(0), 0);
 }
 
