@@ -143,6 +143,11 @@ int replayed(const std::string& transcript) {
 }
 
 int report(const ReportOptions& options) {
+  if (!options.transcript.empty() && (options.schema || !options.directories.empty())) {
+    return fail("report",
+                Status(Code::kInvalidArgument, "--transcript stands alone: leave the rest out"),
+                kExitUsage);
+  }
   if (!options.transcript.empty()) return replayed(options.transcript);
   if (options.schema) {
     print(reports::resultSchema());
@@ -210,8 +215,7 @@ CLI::App* addReportCommand(CLI::App& app, int& exitCode) {
       ->excludes("--overview");
   // For those who change how results are worked out (docs/transcript.md).
   command->add_option("--transcript", options->transcript, "Print the result of this transcript")
-      ->group("")
-      ->excludes(directories);
+      ->group("");
   command->add_flag("--schema", options->schema,
                     "Print the JSON Schema of result.json, and nothing else");
   command->add_flag("--json", options->json, "Print the verdict and the files written as JSON");
