@@ -13,6 +13,9 @@ endif()
 # Compiler settings that every target of ours shares; third-party targets do not get them.
 add_library(faultline_options INTERFACE)
 target_compile_features(faultline_options INTERFACE cxx_std_20)
+# Assertions stay on in a release, those of the standard library (an index out of range, an empty
+# optional) too: a bench that goes on with a wrong state reports something that nobody can trust.
+target_compile_definitions(faultline_options INTERFACE _GLIBCXX_ASSERTIONS)
 target_compile_options(faultline_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
   # GCC 12 sees uninitialised members in any std::variant of strings, GCC 13 writes behind the end of
   # any std::vector that it unrolls for one element; clang and the sanitizers watch both.

@@ -95,7 +95,7 @@ export FAULTLINE_SEEDS=${FAULTLINE_SEEDS:-500} CCACHE_DISABLE=1
 
 if [[ ! -f $build/build.ninja ]]; then
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_WERROR=OFF \
-    -DCMAKE_UNITY_BUILD=OFF "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0 -g0 -DNDEBUG" >/dev/null
+    -DCMAKE_UNITY_BUILD=OFF "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g0" >/dev/null
 fi
 build=$(cd "$build" && pwd)
 mapfile -t targets < <(for room in "${rooms[@]}"; do programs_of "$room"; done | sort -u)

@@ -43,7 +43,15 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
     link_->onDatagram(2, datagram, now_);
   }
 
-  void sendDatagram(int, std::span<const std::byte>, Bytes) override {}
+  /// Which grants went out, each once however often it is repeated.
+  void sendDatagram(int, std::span<const std::byte> bytes, Bytes) override {
+    Datagram datagram;
+    ASSERT_TRUE(parseDatagram(bytes, datagram).ok());
+    for (const Record& record : datagram.records) {
+      const bool grants = record.type == RecordType::kGrant || record.type == RecordType::kGrants;
+      if (grants) grants_.insert(record.sequence);
+    }
+  }
   void submit(int, const ChunkHeader&, const std::byte*, const RemoteRegion&) override {}
   bool lateWrites(int) const override { return false; }
   bool detach(int, std::uint64_t) override { return false; }
@@ -76,6 +84,7 @@ class HostilePeerTest : public ::testing::Test, protected LinkIo {
   std::unique_ptr<Link> link_;
   std::vector<std::byte> region_;
   std::set<int> fenced_, diverted_;
+  std::set<std::uint64_t> grants_;  // records of them
   int sent_ = 0, received_ = 0;
   int sendsFailed_ = 0, receivesFailed_ = 0;
   std::uint64_t sequence_ = 0;
@@ -216,6 +225,42 @@ TEST_F(HostilePeerTest, ReceiptsForWhatWasNeverSentAreIgnored) {
   lie.rails[0] = RailReceipt::of(1, {.base = 1});
   link_->onDatagram(2, lie, now_);
   EXPECT_EQ(sent_, 1);
+}
+
+TEST_F(HostilePeerTest, AGrantCountsAsUsedOnceWhenItsEmptyMessageIsSaidToBeTooLong) {
+  LinkOptions options;
+  options.rails = 2;
+  options.smallMessage = 1000;  // so that grants wait for others while the peer has some in hand
+  link_ = std::make_unique<Link>(
+      Link::Identity{.self = 1, .peer = 0, .name = "rank 0", .connects = false}, options,
+      static_cast<LinkIo&>(*this), now_);
+  for (int rail = 0; rail < 2; ++rail) link_->onRailOpened(rail, 1, now_);
+  const auto post = [&](std::uint32_t message) {
+    link_->postReceive({1, message, 0}, region_.data(), 0, {}, message, now_);
+  };
+  const auto pass = [&](Duration time) {
+    now_ += time;
+    link_->flush(now_);
+  };
+  for (std::uint32_t message = 0; message < 2; ++message) {
+    post(message);
+    pass(1ms);
+  }
+  ASSERT_EQ(grants_.size(), 2U) << "the peer has two in hand";
+
+  const ChunkHeader header{.messageLength = 0, .slot = 0, .length = 0};
+  ASSERT_TRUE(link_->place(0, header, now_).ok());  // uses one, and does not complete
+  const TooLongRecord lie{.key = {1, 0, 0}, .length = 1, .slot = 0};
+  record(RecordType::kTooLong, bytesOf(lie));
+  pass(1ms);
+  ASSERT_EQ(receivesFailed_, 1);
+  ASSERT_EQ(grants_.size(), 2U);
+
+  post(2);
+  pass(0ms);
+  EXPECT_EQ(grants_.size(), 2U) << "with one in hand the next waits; with none it goes at once";
+  pass(1ms);
+  EXPECT_EQ(grants_.size(), 3U);
 }
 
 TEST_F(HostilePeerTest, AnAttemptToConnectIsTakenOnce) {
