@@ -150,6 +150,24 @@ TEST(ExpectationsTest, AVoidLineSaysWhatIsMissing) {
               HasSubstr("hot_repair: nothing failed over in its runs"));
 }
 
+TEST(ExpectationsTest, WithoutASpeedAVoidLineSaysWhetherProgramsOrTheRunEndedTooSoon) {
+  const auto messageOf = [](bool programs, bool counts) {
+    auto run = faultedRun("hot_repair", 0);
+    run.throughput.reset();
+    if (programs) run.processes.emplace_back();
+    if (!counts) run.void_because = "a fault was not seen";
+    const auto result = summarised({sampleRun("fault_free", 0), run});
+    const auto scenario =
+        sampleScenario(faults(kPortDown) + "expect: [hot_repair.throughput.median > 1]\n");
+    return evaluateExpectations(scenario, result).at(0).message;
+  };
+  const auto programs = HasSubstr("one of its programs had ended before another began");
+  const auto work = HasSubstr("none of 1 runs did its work");
+  EXPECT_THAT(messageOf(true, true), programs);
+  EXPECT_THAT(messageOf(true, false), work);
+  EXPECT_THAT(messageOf(false, true), work);
+}
+
 TEST(ExpectationsTest, TextsMayContainWords) {
   auto result = halfFailed();
   result.runs.back().message = "rank 2 gave up: all rails down";

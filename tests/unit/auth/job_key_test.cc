@@ -1,19 +1,43 @@
 #include "resilient_ccl/auth/job_key.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 
 #include "resilient_ccl/auth/key_agreement.h"
+#include "tests/support/refused_calls.h"
 
 namespace faultline::auth {
 namespace {
 
 TEST(JobKeyTest, TwoJobsHaveTwoKeys) { EXPECT_NE(JobKey::random(), JobKey::random()); }
+
+TEST(JobKeyTest, WhereGetrandomIsRefusedTheDeviceGivesTheBytes) {
+  EXPECT_TRUE(test::worksWithout({SYS_getrandom}, EPERM, [] {
+    ::alarm(10);
+    return JobKey::random() != JobKey::random();
+  }));
+}
+
+TEST(JobKeyTest, WithoutAnyRandomNumbersThereIsNoKey) {
+  EXPECT_TRUE(test::worksWithout({SYS_getrandom, SYS_openat}, EPERM, [] {
+    ::alarm(10);
+    try {
+      JobKey::random();
+    } catch (const std::runtime_error&) {
+      return true;
+    }
+    return false;
+  }));
+}
 
 TEST(JobKeyTest, ItsDigitsAreReadBack) {
   const JobKey key = JobKey::random();
