@@ -3,6 +3,10 @@
 # by itself or lives in other programs again under the address, undefined-behaviour and thread
 # sanitizers (of the rest: ci/nightly/run.sh sanitizers). Skipped tests are listed with
 # their reasons. The last line is "N passed, N failed"; exit code 1 when anything failed.
+#
+#   ci/test.sh          all of that: within 45 minutes from nothing on two cores
+#   ci/test.sh quick    for who changes one thing: the release build, unit and property tests, and
+#                       scenarios/quickstart.yaml in network namespaces
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -17,6 +21,19 @@ cd "$root"
 # seconds divided by the cores: to make it shorter, save some of those. The benchmarks come last: no
 # test waits for them.
 
+what=${1:-all}
+if [[ ! $what =~ ^(all|quick)$ ]] || (($# > 1)); then
+  sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" >&2
+  exit 2
+fi
+
+# How many of the 45 minutes each part may take: set-up with the release build, unit tests, tests in
+# network namespaces, those in guests, and all of the sanitizers that is not done meanwhile. Told beside
+# what they took, and no failure, since machines are busy.
+declare -A budget=([build]=780 [unit]=240 [netns]=900 [guests]=300 [sanitizers]=480)
+readonly parts=(build unit netns guests sanitizers)
+declare -A used=()
+
 passed=0
 failed=0
 skipped=""
@@ -25,14 +42,14 @@ steps=""       # a line for each, "BEGAN SECONDS NAME"
 builds_took="" # the same of what was built in the background
 slowest=""     # a line for each test, "SECONDS NAME"
 readonly most_slow=10
-labels="" # what is said of the seconds of a label
-# Of the laboratory, on a machine with nothing else to do; told, and no failure, since machines are busy.
-readonly most_rdma_seconds=300
 
+part=build
 step=""
 step_began=0
 end_step() {
-  [[ -z $step ]] || steps+="$step_began $((SECONDS - step_began)) $step"$'\n'
+  [[ -n $step ]] || return 0
+  steps+="$step_began $((SECONDS - step_began)) $step"$'\n'
+  used[$part]=$((${used[$part]:-0} + SECONDS - step_began))
   step=""
 }
 
@@ -63,8 +80,6 @@ count() {
   failed=$((failed + bad))
   skipped+=$(awk -f ci/skips.awk "$file" | sed "s/^/$name /")$'\n'
   failures+=$(awk -f ci/failures.awk "$file" | sed "s/^\([^ ]\)/$name \1/")$'\n'
-  labels+=$(awk -v label=rdma -v most="$most_rdma_seconds" -f ci/label_seconds.awk "$file" |
-    sed "s/^/$name: /")$'\n'
   slowest+=$(sed -n "s/.*<testcase name=\"\([^\"]*\)\".* time=\"\([0-9.]*\)\".*/\2 $name \1/p" "$file")$'\n'
 }
 
@@ -149,23 +164,62 @@ await() {
 say "set-up"
 ci/setup.sh
 
-say "build: release"
-if configure_and_build release; then
-  builds+=(benchmarks)
-  build_meanwhile
-  run_tests release quick -L 'unit|property|cli|fuzz' -j "$cores"
-  # One at a time: these measure, or take the whole machine.
-  run_tests release slow -LE 'unit|property|cli|fuzz'
-else
-  fail "the release build"
-  build_meanwhile
-fi
+# begin PART: what the next steps count for.
+begin() {
+  end_step
+  part=$1
+}
 
-for what in "${builds[@]}"; do
-  await "$what" || continue
-  [[ $what == benchmarks ]] || run_tests "$what" "$what" -j "$cores"
-done
-background=""
+test_quickly() {
+  say "build: release"
+  if ! configure_and_build release unit_and_property faultline; then
+    fail "the release build"
+    return
+  fi
+  begin unit
+  run_tests release quick -L 'unit|property' -j "$cores"
+  begin netns
+  say "run: scenarios/quickstart.yaml"
+  local folder
+  folder=$(mktemp -d)
+  if build/faultline run scenarios/quickstart.yaml --out "$folder/result"; then
+    passed=$((passed + 1))
+  else
+    fail "scenarios/quickstart.yaml: exit code $?"
+  fi
+  rm -rf "$folder"
+}
+
+test_all() {
+  say "build: release"
+  if configure_and_build release; then
+    builds+=(benchmarks)
+    build_meanwhile
+    begin unit
+    run_tests release quick -L 'unit|property|cli|fuzz' -j "$cores"
+    # One at a time: these measure, or take the whole machine.
+    begin netns
+    run_tests release netns -LE 'unit|property|cli|fuzz|rdma'
+    begin guests
+    run_tests release guests -L rdma
+  else
+    fail "the release build"
+    build_meanwhile
+  fi
+  begin sanitizers
+  local one
+  for one in "${builds[@]}"; do
+    await "$one" || continue
+    [[ $one == benchmarks ]] || run_tests "$one" "$one" -j "$cores"
+  done
+  background=""
+}
+
+if [[ $what == quick ]]; then
+  test_quickly
+else
+  test_all
+fi
 
 say "result"
 if [[ -n ${skipped//$'\n'/} ]]; then
@@ -179,9 +233,17 @@ fi
 echo "seconds: begin, length, step; below, what was built meanwhile:"
 printf '%s%s' "$steps" "$builds_took" | awk '{
   printf "%7d %5d ", $1, $2; $1 = $2 = ""; print substr($0, 3) }'
+if [[ $what == all ]]; then
+  echo "seconds by part:"
+  for one in "${parts[@]}"; do
+    took=${used[$one]:-0}
+    printf '%-12s %5d of %5d%s\n' "$one" "$took" "${budget[$one]}" \
+      "$( ((took <= budget[$one])) || echo ': MORE THAN ITS BUDGET')"
+  done
+  printf '%-12s %5d of %5d\n' whole "$SECONDS" 2700
+fi
 echo "the slowest tests, in seconds:"
 grep . <<<"$slowest" | sort -rn | awk -v most="$most_slow" \
   'NR <= most { printf "%9.1f %s %s\n", $1, $2, $3 }'
-grep . <<<"$labels" || true
 echo "$passed passed, $failed failed"
 ((failed == 0))
