@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <limits>
@@ -12,9 +13,11 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/enum_names.h"
 #include "base/status.h"
 
 /// Structs <-> JSON by one table of fields for each struct, so that writer, reader and schema
@@ -28,21 +31,17 @@
 ///
 /// `required`: an object without the key is refused; `field`: the member keeps its default. An enum
 /// has `namesOf(value)`, the list of its values and their names. Moments and durations are whole
-/// nanoseconds; a number that JSON has no word for (NaN, infinity) is null.
+/// nanoseconds; a number that JSON has no word for (NaN, infinity) is null. A variant is one of
+/// several structs, each with its name in `kType`, which is the value of the key "type". Where the
+/// fields must agree with each other, `Status checkFields(value)` beside the table says so.
 namespace faultline {
 
 /// T is U or const U: the same table serves reading and writing.
 template <typename T, typename U>
 concept Of = std::same_as<std::remove_const_t<T>, U>;
 
-/// The name of a value, by namesOf().
-template <typename E>
-const char* enumName(E value) {
-  for (const auto& entry : namesOf(value)) {
-    if (entry.value == value) return entry.name;
-  }
-  return "unknown";
-}
+/// The key of a variant's object that says which it is.
+inline constexpr const char* kTypeKey = "type";
 
 /// `JsonWriter<Json>::write(value)`; `Json`: nlohmann::json, or its ordered sister.
 template <typename Json>
@@ -85,6 +84,16 @@ class JsonWriter {
     for (const auto& [key, value] : values) object[key] = write(value);
     return object;
   }
+  template <typename... Ts>
+  static Json write(const std::variant<Ts...>& value) {
+    return std::visit(
+        []<typename T>(const T& one) {
+          Json object{{kTypeKey, T::kType}};
+          object.update(write(one));
+          return object;
+        },
+        value);
+  }
 
   template <typename T>
   void required(const char* key, const T& value) {
@@ -106,9 +115,15 @@ Status jsonMismatch(const std::string& path, std::string_view what, const Json& 
                 found.is_array() || found.is_object() ? "an" : "a", found.type_name());
 }
 
+/// What becomes of keys that the table of a struct does not have.
+enum class UnknownKeys {
+  kSkipped,  ///< they are of a later version
+  kRefused,
+};
+
 /// One `read` per kind of value, in a class so that all of them see each other. `path` names the
 /// value in messages. kInvalidArgument, with the path, for what does not fit.
-template <typename Json>
+template <typename Json, UnknownKeys kUnknown = UnknownKeys::kSkipped>
 class JsonReader {
  public:
   static Status read(const Json& json, const std::string& path, bool& value) {
@@ -203,6 +218,23 @@ class JsonReader {
     return read(json, path, value.emplace());
   }
 
+  template <typename... Ts>
+  static Status read(const Json& json, const std::string& path, std::variant<Ts...>& value) {
+    std::string type;
+    RETURN_IF_ERROR(typeOf(json, path, type));
+    Status status;
+    const auto isOne = [&]<typename T>(T* /*which*/) {
+      if (type != T::kType) return false;
+      status = readStruct(json, path, value.template emplace<T>(), /*typed=*/true);
+      return true;
+    };
+    if ((isOne(static_cast<Ts*>(nullptr)) || ...)) return status;
+    std::string names;
+    ((names += (names.empty() ? "" : ", ") + std::string(Ts::kType)), ...);
+    return errorf(Code::kInvalidArgument, "{}: expected one of {}, found \"{}\"",
+                  keyIn(path, kTypeKey), names, type);
+  }
+
   template <typename T>
   static Status read(const Json& json, const std::string& path, std::vector<T>& values) {
     if (!json.is_array()) return jsonMismatch(path, "an array", json);
@@ -229,10 +261,7 @@ class JsonReader {
   requires(std::is_class_v<T> && !nlohmann::detail::is_basic_json<T>::value &&
            !requires(T interval) { interval.lo, interval.hi; }) static Status
       read(const Json& json, const std::string& path, T& value) {
-    if (!json.is_object()) return jsonMismatch(path.empty() ? "document" : path, "an object", json);
-    JsonReader reader(json, path);
-    visitFields(reader, value);
-    return reader.status_;
+    return readStruct(json, path, value, /*typed=*/false);
   }
 
   template <typename T>
@@ -247,10 +276,44 @@ class JsonReader {
  private:
   JsonReader(const Json& object, const std::string& path) : object_(object), path_(path) {}
 
+  static std::string keyIn(const std::string& path, std::string_view key) {
+    return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+  }
+
+  static Status typeOf(const Json& json, const std::string& path, std::string& type) {
+    if (!json.is_object()) return jsonMismatch(path.empty() ? "document" : path, "an object", json);
+    const auto found = json.find(kTypeKey);
+    if (found != json.end()) return read(*found, keyIn(path, kTypeKey), type);
+    return errorf(Code::kInvalidArgument, "{}: is missing", keyIn(path, kTypeKey));
+  }
+
+  template <typename T>
+  static Status readStruct(const Json& json, const std::string& path, T& value, bool typed) {
+    if (!json.is_object()) return jsonMismatch(path.empty() ? "document" : path, "an object", json);
+    JsonReader reader(json, path);
+    if (typed) reader.known_.emplace_back(kTypeKey);
+    visitFields(reader, value);
+    RETURN_IF_ERROR(reader.status_);
+    if constexpr (kUnknown == UnknownKeys::kRefused) RETURN_IF_ERROR(reader.refuseOthers());
+    if constexpr (requires { checkFields(value); }) {
+      return checkFields(value).withContext(path.empty() ? "document" : path);
+    }
+    return okStatus();
+  }
+
+  Status refuseOthers() const {
+    for (const auto& [key, value] : object_.items()) {
+      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      return errorf(Code::kInvalidArgument, "{}: is unknown", keyIn(path_, key));
+    }
+    return okStatus();
+  }
+
   template <typename T>
   void take(const char* key, T& value, bool required) {
+    if constexpr (kUnknown == UnknownKeys::kRefused) known_.emplace_back(key);
     if (!status_.ok()) return;
-    const std::string path = path_.empty() ? key : path_ + "." + key;
+    const std::string path = keyIn(path_, key);
     const auto found = object_.find(key);
     if (found != object_.end()) {
       status_ = read(*found, path, value);
@@ -261,6 +324,7 @@ class JsonReader {
 
   const Json& object_;
   const std::string& path_;
+  std::vector<std::string_view> known_;  // keys of the table
   Status status_;
 };
 

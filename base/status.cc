@@ -8,35 +8,23 @@
 
 namespace faultline {
 
-std::string_view codeName(Code code) {
-  switch (code) {
-    case Code::kOk:
-      return "ok";
-    case Code::kInvalidArgument:
-      return "invalid_argument";
-    case Code::kNotFound:
-      return "not_found";
-    case Code::kAlreadyExists:
-      return "already_exists";
-    case Code::kPermissionDenied:
-      return "permission_denied";
-    case Code::kUnsupported:
-      return "unsupported";
-    case Code::kUnavailable:
-      return "unavailable";
-    case Code::kDeadlineExceeded:
-      return "deadline_exceeded";
-    case Code::kAborted:
-      return "aborted";
-    case Code::kIo:
-      return "io";
-    case Code::kNotRestored:
-      return "not_restored";
-    case Code::kInternal:
-      return "internal";
-  }
-  return "unknown";
+std::span<const EnumName<Code>> namesOf(Code /*which*/) {
+  static constexpr EnumName<Code> kNames[] = {{Code::kOk, "ok"},
+                                              {Code::kInvalidArgument, "invalid_argument"},
+                                              {Code::kNotFound, "not_found"},
+                                              {Code::kAlreadyExists, "already_exists"},
+                                              {Code::kPermissionDenied, "permission_denied"},
+                                              {Code::kUnsupported, "unsupported"},
+                                              {Code::kUnavailable, "unavailable"},
+                                              {Code::kDeadlineExceeded, "deadline_exceeded"},
+                                              {Code::kAborted, "aborted"},
+                                              {Code::kIo, "io"},
+                                              {Code::kNotRestored, "not_restored"},
+                                              {Code::kInternal, "internal"}};
+  return kNames;
 }
+
+std::string_view codeName(Code code) { return enumName(code); }
 
 namespace {
 

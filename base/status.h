@@ -4,10 +4,13 @@
 
 #include <cassert>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+
+#include "base/enum_names.h"
 
 namespace faultline {
 
@@ -27,6 +30,7 @@ enum class Code {
   kInternal,          ///< an invariant of ours is broken: a bug
 };
 
+std::span<const EnumName<Code>> namesOf(Code which);
 /// The code's name in the words of messages and results, e.g. "permission_denied".
 std::string_view codeName(Code code);
 

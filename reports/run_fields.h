@@ -9,12 +9,6 @@
 /// The keys of a run (run_event_fields.h says what for).
 namespace faultline::reports {
 
-template <typename E>
-struct EnumName {
-  E value;
-  const char* name;
-};
-
 inline std::span<const EnumName<Arm>> namesOf(Arm /*type*/) {
   static constexpr std::array<EnumName<Arm>, 3> kNames{
       {{Arm::kPlain, "plain"}, {Arm::kArmed, "armed"}, {Arm::kFaulted, "faulted"}}};

@@ -13,6 +13,7 @@
 #include "harness/analysis/slow_rails.h"
 #include "harness/analysis/summary.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/record/damage.h"
 #include "injector/fault_table.h"
 
 namespace faultline::run {
@@ -26,8 +27,6 @@ constexpr const char* kOther = "other";
 constexpr std::array<const char*, 9> kColumns{"local_nic",   "remote_nic", "rail",
                                               "path_out",    "path_in",    "path_both",
                                               "path_unsure", kDegraded,    kNone};
-// What comes from a strike on processes may be noticed this long after it has ended.
-constexpr double kAftermathMs = 1000;
 constexpr std::size_t kAfterAllKinds = std::numeric_limits<std::size_t>::max();
 constexpr double kUntilTheEnd = std::numeric_limits<double>::infinity();
 
@@ -276,7 +275,8 @@ class Counter {
           rail.has_value() != onRail || (onRail && *rail != failover.rail))
         continue;
       const std::optional<double> when = onRail ? failover.fault_ms : failover.detected_ms;
-      const double end = fault.end_ms.value_or(kUntilTheEnd) + (onRail ? 0 : kAftermathMs);
+      const double end =
+          fault.end_ms.value_or(kUntilTheEnd) + (onRail ? 0 : toMilliseconds(kAftermath));
       if (!when || *when < fault.start_ms || *when > end) continue;
       if (found == nullptr || fault.start_ms > found->fault->start_ms) found = &strike;
     }

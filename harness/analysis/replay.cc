@@ -56,11 +56,7 @@ class Player {
  public:
   Status take(Line line) {
     if (facts_) return wrong("it stands behind the last line");
-    try {
-      return std::visit([this](auto& one) { return play(one); }, line);
-    } catch (const nlohmann::json::exception& error) {
-      return wrong(fmt::format("what a process said is not understood: {}", error.what()));
-    }
+    return std::visit([this](auto& one) { return play(one); }, line);
   }
 
   Result<reports::ScenarioResult> result() && {

@@ -22,13 +22,10 @@
 #include "harness/control/told_numbers.h"
 #include "harness/launch/process.h"
 #include "harness/record/command_record.h"
-#include "harness/record/message.h"
 #include "harness/record/transcript.h"
 
 namespace faultline::run {
 namespace {
-
-using nlohmann::json;
 
 // How often counters and progress are read and the timeline is looked at.
 constexpr Duration kCommandTick = 1ms;
@@ -62,13 +59,13 @@ class CommandSession {
   Status loop();
   Status tick();
   Status askToEnd();
-  void received(std::size_t guard, const json& message);
+  Status received(std::size_t guard, const wire::FromGuard& message);
   void note(const RunEvent& event) {
     record_.add(event);
     if (options_.transcript != nullptr) options_.transcript->add(event);
   }
   void allStarted(TimePoint t0);
-  void processEnded(std::size_t guard, const json& message);
+  Status processEnded(std::size_t guard, const wire::GuardedEnded& message);
   void lookAtProgress(TimePoint time);
   void lookAtRecovery(TimePoint time);
   void rebuilt(const std::optional<command::Rebuildings::Rebuilding>& made);
@@ -135,14 +132,14 @@ Status CommandSession::prepareFolders() {
 
 Status CommandSession::resolvePrograms() {
   for (ProgramPlan::Process& process : plan_.processes) {
-    launch::GuardedProgram& program = process.program;
+    wire::GuardedProgram& program = process.program;
     const auto own = program.environment.find("PATH");
     const char* const inherited = std::getenv("PATH");
     const std::string path = own != program.environment.end() ? own->second
                              : inherited != nullptr           ? inherited
                                                               : "/usr/bin:/bin";
     ASSIGN_OR_RETURN(program.executable,
-                     findExecutable(program.arguments.front(), program.working_directory, path));
+                     findExecutable(program.arguments.front(), program.workingDirectory, path));
   }
   return okStatus();
 }
@@ -181,7 +178,7 @@ Status CommandSession::startGuards() {
   for (std::size_t index = 0; index < command_.nodes.size(); ++index) {
     ProgramGround::NodeJob& node = jobs.emplace_back();
     node.node = command_.nodes[index];
-    node.job.output_limit = kMostOutput;
+    node.job.outputLimit = kMostOutput;
     for (int local = 0; local < command_.perNode; ++local) {
       node.job.programs.push_back(processOf(index, static_cast<std::size_t>(local)).program);
     }
@@ -239,9 +236,10 @@ Result<SessionResult> CommandSession::execute() {
 
 Status CommandSession::loop() {
   while (finishedGuards_.size() < command_.nodes.size()) {
-    RETURN_IF_ERROR(ground_->poll(
-        kCommandTick, interrupt_,
-        [this](std::size_t guard, const json& message) { received(guard, message); }));
+    RETURN_IF_ERROR(ground_->poll(kCommandTick, interrupt_,
+                                  [this](std::size_t guard, const wire::FromGuard& message) {
+                                    return received(guard, message);
+                                  }));
     if (guardError_) return *guardError_;
     if (interrupt_.pending()) {
       interrupted_ = true;
@@ -277,30 +275,28 @@ Status CommandSession::askToEnd() {
   // First: what struck the programs must still be there to be seen.
   if (faults_) RETURN_IF_ERROR(faults_->revertAll());
   endingSince_ = now();
-  ground_->broadcast(
-      {{"type", "end"}, {"grace_ms", duration_cast<std::chrono::milliseconds>(kGrace).count()}});
+  ground_->broadcast(wire::EndPrograms{kGrace});
   return okStatus();
 }
 
-void CommandSession::received(std::size_t guard, const json& message) {
-  const std::string type = field(message, "type", std::string());
-  if (type == "started") {
-    lastStart_ = std::max(lastStart_, momentOf(message, "at"));
+Status CommandSession::received(std::size_t guard, const wire::FromGuard& message) {
+  const int node = command_.nodes[guard];
+  if (const auto* const started = std::get_if<wire::GuardStarted>(&message)) {
+    lastStart_ = std::max(lastStart_, started->at);
     if (++startedGuards_ == command_.nodes.size()) allStarted(lastStart_);
-  } else if (type == "ended") {
-    processEnded(guard, message);
-  } else if (type == "finished") {
+  } else if (const auto* const ended = std::get_if<wire::GuardedEnded>(&message)) {
+    return processEnded(guard, *ended);
+  } else if (const auto* const finished = std::get_if<wire::GuardFinished>(&message)) {
     finishedGuards_.insert(guard);
-    const auto cut = field(message, "cut", std::vector<std::string>());
-    cutFiles_.insert(cutFiles_.end(), cut.begin(), cut.end());
-  } else if (type == "error") {
+    cutFiles_.insert(cutFiles_.end(), finished->cut.begin(), finished->cut.end());
+  } else if (const auto* const error = std::get_if<wire::GuardError>(&message)) {
     guardError_ =
-        Status(Code::kIo, fmt::format("the programs of node {}: {}", command_.nodes[guard],
-                                      field(message, "message", std::string())));
-  } else if (type == "gone" && !finishedGuards_.contains(guard) && !guardError_) {
-    guardError_ = errorf(Code::kInternal, "the guard of node {} is gone: {}", command_.nodes[guard],
-                         field(message, "message", std::string()));
+        Status(Code::kIo, fmt::format("the programs of node {}: {}", node, error->outcome.message));
+  } else if (const auto* const gone = std::get_if<wire::Gone>(&message);
+             gone != nullptr && !finishedGuards_.contains(guard) && !guardError_) {
+    guardError_ = errorf(Code::kInternal, "the guard of node {} is gone: {}", node, gone->message);
   }
+  return okStatus();
 }
 
 /// `t0`: a little ago. What rails carried since then is not in their totals.
@@ -310,10 +306,14 @@ void CommandSession::allStarted(TimePoint t0) {
   if (faults_) faults_->started(t0);
 }
 
-void CommandSession::processEnded(std::size_t guard, const json& message) {
-  const ProgramPlan::Process& process = processOf(guard, field(message, "program", std::size_t{0}));
-  const launch::ExitStatus status{field(message, "code", 0), field(message, "signal", 0)};
-  const TimePoint ended = momentOf(message, "at");
+Status CommandSession::processEnded(std::size_t guard, const wire::GuardedEnded& message) {
+  if (message.program < 0 || message.program >= command_.perNode) {
+    return errorf(Code::kInvalidArgument, "the guard of node {} has no program {}",
+                  command_.nodes[guard], message.program);
+  }
+  const ProgramPlan::Process& process = processOf(guard, static_cast<std::size_t>(message.program));
+  const launch::ExitStatus status{message.code, message.signal};
+  const TimePoint ended = message.at;
   const TimePoint when = std::max(record_.start(), ended);
   const bool well = mayDie(status) || (status.signal == 0 &&
                                        std::ranges::count(command_.successExit, status.code) > 0);
@@ -334,6 +334,7 @@ void CommandSession::processEnded(std::size_t guard, const json& message) {
     lookAtRecovery(when);  // what it told before it ended
     rebuilt(rebuildings_->ended(process.rank, when));
   }
+  return okStatus();
 }
 
 /// Others go on without a process that a fault killed, where that is what the row is about.
@@ -412,7 +413,7 @@ void CommandSession::readNumbers() {
 
 /// Into the log: the end of what it printed. Some of it may still be on its way.
 void CommandSession::logOutput(const ProgramPlan::Process& process) {
-  for (const std::string& file : {process.program.stderr_path, process.program.stdout_path}) {
+  for (const std::string& file : {process.program.stderrPath, process.program.stdoutPath}) {
     const std::string text = lastLines(file);
     if (text.empty()) continue;
     const std::string entry = printable(fmt::format("the end of {}:\n{}", file, text)) + "\n";

@@ -13,8 +13,6 @@
 
 namespace faultline::run {
 
-using nlohmann::json;
-
 namespace {
 
 class NetnsGround final : public ProgramGround {
@@ -29,23 +27,27 @@ class NetnsGround final : public ProgramGround {
   Status start(std::vector<NodeJob> jobs, int log_fd) override {
     std::vector<launch::SpawnOptions> processes;
     for (NodeJob& node : jobs) {
-      node.job.network_namespace =
+      node.job.networkNamespace =
           fmt::format("/proc/{}/fd/{}", getpid(), cluster_->nodeNamespace(node.node));
       launch::SpawnOptions& guard = processes.emplace_back();
       guard.arguments = {"faultline", "guard"};
       guard.own_process_namespace = true;
       guard.stderr_fd = log_fd;
-      guard.first_message = launch::toJson(node.job);
+      guard.first_message = wire::toJson(wire::ToGuard(node.job));
     }
     ASSIGN_OR_RETURN(guards_, RankGroup::start(processes, "the guard"));
     return okStatus();
   }
   Status poll(Duration timeout, Interrupt& interrupt, const Received& received) override {
-    return guards_->poll(timeout, interrupt, [&](int guard, const json& message) {
-      received(static_cast<std::size_t>(guard), message);
-    });
+    return guards_->poll(
+        timeout, interrupt, [&](int guard, const nlohmann::json& message) -> Status {
+          ASSIGN_OR_RETURN(const auto said, wire::fromJson<wire::FromGuard>(message));
+          return received(static_cast<std::size_t>(guard), said);
+        });
   }
-  void broadcast(const json& message) override { guards_->broadcast(message); }
+  void broadcast(const wire::ToGuard& message) override {
+    guards_->broadcast(wire::toJson(message));
+  }
   Status kill() override { return guards_->kill(); }
   Result<std::map<std::string, std::string>> describe() override { return cluster_->describe(); }
   std::unique_ptr<cluster::NetnsCluster> keep() override { return std::move(cluster_); }
@@ -90,15 +92,18 @@ class RdmaVmGround final : public ProgramGround {
     return okStatus();
   }
   Status poll(Duration timeout, Interrupt& /*interrupt*/, const Received& received) override {
-    return laboratory_->poll(timeout, [&](int job, json message) {
+    return laboratory_->poll(timeout, [&](int job, wire::FromGuard message) {
       const auto guard = std::ranges::find(jobs_, job);
-      if (guard == jobs_.end()) return;
+      if (guard == jobs_.end()) return okStatus();
       // A guest's clock begins when it boots.
-      if (message.contains("at")) message["at"] = now().time_since_epoch().count();
-      received(static_cast<std::size_t>(guard - jobs_.begin()), message);
+      const auto setTime = [](auto& said) {
+        if constexpr (requires { said.at; }) said.at = now();
+      };
+      std::visit(setTime, message);
+      return received(static_cast<std::size_t>(guard - jobs_.begin()), message);
     });
   }
-  void broadcast(const json& message) override {
+  void broadcast(const wire::ToGuard& message) override {
     // What a host that is gone does not hear, poll() tells.
     for (const int job : jobs_) (void)laboratory_->tell(job, message);
   }

@@ -3,7 +3,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -12,8 +11,8 @@
 #include "harness/control/fault_control.h"
 #include "harness/control/interrupt.h"
 #include "harness/control/sampler.h"
-#include "harness/launch/guard_job.h"
 #include "harness/scenario/scenario.h"
+#include "wire/guard.h"
 
 namespace faultline::run {
 
@@ -26,20 +25,20 @@ class ProgramGround {
   virtual Sampler sampler() = 0;
   virtual Result<FaultControl> faults(const scenario::Scenario& scenario) = 0;
 
-  /// What one node is to run; `network_namespace` is filled in here.
+  /// What one node is to run; `networkNamespace` is filled in here.
   struct NodeJob {
     int node = 0;
-    launch::GuardJob job;
+    wire::GuardJob job;
   };
   /// Starts a guard for each; `log_fd` is where they log to.
   virtual Status start(std::vector<NodeJob> jobs, int log_fd) = 0;
 
   /// As RankGroup::poll, with the place of the guard in the list that was started. Times in
   /// messages are those of this machine's clock.
-  using Received = std::function<void(std::size_t guard, const nlohmann::json& message)>;
+  using Received = std::function<Status(std::size_t guard, const wire::FromGuard& message)>;
   virtual Status poll(Duration timeout, Interrupt& interrupt, const Received& received) = 0;
   /// A message to every guard that still lives.
-  virtual void broadcast(const nlohmann::json& message) = 0;
+  virtual void broadcast(const wire::ToGuard& message) = 0;
   /// Ends all guards and what they have started.
   virtual Status kill() = 0;
 

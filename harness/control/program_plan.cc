@@ -71,15 +71,15 @@ Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const Plann
                                                  .seed = scenario.seed,
                                                  .verbsShim = shim},
                                                 network);
-    launch::GuardedProgram& program = process.program;
+    wire::GuardedProgram& program = process.program;
     for (const std::string& word : command.run) {
       ASSIGN_OR_RETURN(program.arguments.emplace_back(), command::expand(word, variables));
     }
     ASSIGN_OR_RETURN(program.environment, environmentOf(command, *planned.strategy, variables));
-    ASSIGN_OR_RETURN(program.working_directory,
+    ASSIGN_OR_RETURN(program.workingDirectory,
                      command::expand(command.workingDirectory, variables));
-    program.stdout_path = fmt::format("{}/{}", process.folder, kStdoutFile);
-    program.stderr_path = fmt::format("{}/{}", process.folder, kStderrFile);
+    program.stdoutPath = fmt::format("{}/{}", process.folder, kStdoutFile);
+    program.stderrPath = fmt::format("{}/{}", process.folder, kStderrFile);
   }
   return plan;
 }

@@ -7,9 +7,9 @@
 #include "harness/cluster/cluster_plan.h"
 #include "harness/command/variables.h"
 #include "harness/launch/executable.h"
-#include "harness/launch/guard_job.h"
 #include "harness/record/plan.h"
 #include "harness/scenario/scenario.h"
+#include "wire/guard.h"
 
 namespace faultline::run {
 
@@ -24,7 +24,7 @@ struct ProgramPlan {
     int node = 0;
     std::string folder;    ///< absolute
     std::string progress;  ///< absolute; empty: none
-    launch::GuardedProgram program;
+    wire::GuardedProgram program;
   };
   std::vector<Process> processes;  ///< by rank
 };

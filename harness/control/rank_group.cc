@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <csignal>
 
+#include "wire/message.h"
+
 namespace faultline::run {
 namespace {
 
@@ -31,7 +33,7 @@ Result<RankGroup> RankGroup::start(const std::vector<launch::SpawnOptions>& proc
   return RankGroup(std::move(ranks));
 }
 
-Status RankGroup::drain(int rank, const std::function<void(int, const nlohmann::json&)>& received) {
+Status RankGroup::drain(int rank, const Received& received) {
   Rank& self = ranks_[rank];
   for (;;) {
     auto message = self.process.messages().receive();
@@ -39,22 +41,16 @@ Status RankGroup::drain(int rank, const std::function<void(int, const nlohmann::
       self.silent = true;
       if (message.status().code() != Code::kUnavailable) return message.status();
       const auto ended = self.process.waitFor(kExitBudget);
-      received(rank, {{"type", "gone"},
-                      {"message", ended.ok() ? ended->toString() : ended.status().message()}});
-      return okStatus();
+      const std::variant<wire::Gone> gone(
+          wire::Gone{ended.ok() ? ended->toString() : ended.status().message()});
+      return received(rank, wire::toJson(gone));
     }
     if (!*message) return okStatus();
-    try {
-      received(rank, **message);
-    } catch (const nlohmann::json::exception& error) {
-      return errorf(Code::kInternal, "a message that cannot be understood ({}): {}", error.what(),
-                    (*message)->dump());
-    }
+    RETURN_IF_ERROR(received(rank, **message));
   }
 }
 
-Status RankGroup::poll(Duration timeout, Interrupt& interrupt,
-                       const std::function<void(int, const nlohmann::json&)>& received) {
+Status RankGroup::poll(Duration timeout, Interrupt& interrupt, const Received& received) {
   std::vector<pollfd> waiting{{interrupt.fd(), POLLIN, 0}};
   std::vector<int> order;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {

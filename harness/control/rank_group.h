@@ -20,11 +20,12 @@ class RankGroup {
   static Result<RankGroup> start(const std::vector<launch::SpawnOptions>& processes,
                                  std::string_view what);
 
+  using Received = std::function<Status(int rank, const nlohmann::json& message)>;
   /// Waits at most `timeout` for messages, and hands every one to `received(rank, message)`. A rank
-  /// that ends without having said why is handed over as {"type": "gone", "message": ...}, once.
+  /// that ends without having said why is handed over as wire::Gone, once. Errors of `received`
+  /// are this call's.
   /// Also returns when `interrupt` has a signal.
-  Status poll(Duration timeout, Interrupt& interrupt,
-              const std::function<void(int rank, const nlohmann::json& message)>& received);
+  Status poll(Duration timeout, Interrupt& interrupt, const Received& received);
 
   /// Sends a message to every rank that still lives.
   void broadcast(const nlohmann::json& message);
@@ -40,7 +41,7 @@ class RankGroup {
   };
   explicit RankGroup(std::vector<Rank> ranks) : ranks_(std::move(ranks)) {}
 
-  Status drain(int rank, const std::function<void(int, const nlohmann::json&)>& received);
+  Status drain(int rank, const Received& received);
 
   std::vector<Rank> ranks_;
 };

@@ -19,11 +19,11 @@
 #include "harness/control/sampler.h"
 #include "harness/control/timeline.h"
 #include "harness/control/watchdog.h"
-#include "harness/record/message.h"
 #include "harness/record/run_events.h"
 #include "harness/record/run_record.h"
 #include "harness/record/transcript.h"
 #include "harness/workload/rank_config.h"
+#include "wire/rank.h"
 
 namespace faultline::run {
 namespace {
@@ -39,9 +39,8 @@ constexpr Duration kLeaveBudget = 2s;
 constexpr Duration kLastWords = 1s;
 
 /// Whether the error of a rank may only be what the end of another rank led to.
-bool isConsequence(const json& error) {
-  const std::string code = field(error, "code", std::string());
-  return code == codeName(Code::kUnavailable) || code == codeName(Code::kAborted);
+bool isConsequence(const wire::Error& error) {
+  return error.code == Code::kUnavailable || error.code == Code::kAborted;
 }
 
 class Session {
@@ -72,9 +71,21 @@ class Session {
   Status loop();
   Status tick();
   std::string_view phase() const;
-  void received(int rank, const json& message);
+  Status received(int rank, const json& message);
+  // What a message means besides what is recorded of it.
+  void began(const wire::Begin& message, bool first);
+  void heard(int rank, const wire::End& message);
+  void heard(int rank, const wire::Alive& message);
+  void heard(int rank, const wire::Step& message);
+  void heard(int rank, const wire::Ready& message);
+  void heard(int rank, const wire::Done& message);
+  void heard(int rank, const wire::Excluded& message);
+  void heard(int rank, const wire::Shrunk& message);
+  void heard(int rank, const wire::Error& message);
+  void heard(int rank, const wire::Gone& message);
+  void heard(int /*rank*/, const auto& /*message*/) {}
   /// As note(event::Heard), without a copy of the message for the record.
-  void noteHeard(int rank, const json& message) {
+  void noteHeard(int rank, const wire::FromRank& message) {
     const TimePoint at = now();
     record_.heard(rank, at, message);
     if (options_.transcript != nullptr) options_.transcript->add(event::Heard{rank, at, message});
@@ -83,10 +94,11 @@ class Session {
     record_.add(event);
     if (options_.transcript != nullptr) options_.transcript->add(event);
   }
-  void warmupMark(const json& message, bool end);
+  void warmupBegan(int iteration);
+  void warmupEnded(int iteration);
   void allReady();
-  void shrunk(int rank, const json& message);
-  void excluded(int rank);
+  void tellAll(const wire::ToRank& message) { group_->broadcast(wire::toJson(message)); }
+  void gaveUp(int rank, const std::string& message, bool consequence);
   void rankFailed(int rank, const std::string& message, bool consequence);
   void stopInTime(TimePoint now);
   Status followHangs(TimePoint now);
@@ -200,7 +212,8 @@ Result<SessionResult> Session::execute() {
   if (!group_->allEnded() && stage_ == Stage::kFinished) {
     const TimePoint deadline = now() + kLeaveBudget;
     while (!group_->allEnded() && now() < deadline && !interrupt_.pending()) {
-      RETURN_IF_ERROR(group_->poll(kTick * 10, interrupt_, [](int, const json&) {}));
+      RETURN_IF_ERROR(
+          group_->poll(kTick * 10, interrupt_, [](int, const json&) { return okStatus(); }));
     }
   }
   const Status killed = group_->kill();
@@ -223,8 +236,9 @@ Result<SessionResult> Session::execute() {
 
 Status Session::loop() {
   while (stage_ != Stage::kFinished && stage_ != Stage::kFailed) {
-    RETURN_IF_ERROR(group_->poll(
-        kTick, interrupt_, [this](int rank, const json& message) { received(rank, message); }));
+    RETURN_IF_ERROR(group_->poll(kTick, interrupt_, [this](int rank, const json& message) {
+      return received(rank, message);
+    }));
     if (interrupt_.pending()) {
       interrupted_ = true;
       fail(reports::RunStatus::kFailed, "interrupted");
@@ -279,64 +293,78 @@ Status Session::tick() {
   return okStatus();
 }
 
-void Session::received(int rank, const json& message) {
-  const std::string type = field(message, "type", std::string());
-  const bool warmup = field(message, "warmup", false);
-  const int iteration = field(message, "iteration", 0);
-  const bool begun = record_.table().isOpen(iteration);
+Status Session::received(int rank, const json& message) {
+  ASSIGN_OR_RETURN(const auto said, wire::fromJson<wire::FromRank>(message));
+  const auto* const begin = std::get_if<wire::Begin>(&said);
+  const bool first = begin != nullptr && !record_.table().isOpen(begin->iteration);
   // Why ranks are lost is known here, and by nobody else.
-  if (type != "shrunk") noteHeard(rank, message);
-  if ((type == "begin" || type == "end") && warmup) {
-    warmupMark(message, /*end=*/type == "end");
-  } else if (type == "alive") {
-    watchdog_.alive(rank, now(), Duration(field(message, "computes_ns", std::int64_t{0})));
-  } else if (type == "step") {
-    watchdog_.stepDone(rank, now());
-  } else if (type == "begin") {
-    const TimePoint mark = now();
-    watchdog_.marked(mark);
-    iteration_ = iteration;
-    if (!begun && faults_) {
-      faults_->iterationBegan(iteration, momentOf(message, "at"), mark, *sampler_);
-    }
-  } else if (type == "end") {
-    watchdog_.marked(now());
-    if (faults_) {
-      faults_->iterationEnded(rank, iteration, momentOf(message, "at"), *sampler_,
-                              message.contains("last"));
-    }
-  } else if (type == "ready") {
-    if (++readyRanks_ == ranks_) allReady();
-  } else if (type == "done") {
-    ended_[rank] = true;
-    if (++doneRanks_ == ranks_ - std::ssize(leftOut_)) stage_ = Stage::kFinished;
-  } else if (type == "excluded") {
-    ended_[rank] = true;
-    excluded(rank);
-  } else if (type == "shrunk") {
-    shrunk(rank, message);
-  } else if (type == "error") {
-    if (faults_) faults_->givenUp(now(), rank);
-    ended_[rank] = true;
-    rankFailed(rank, errorOf(message), isConsequence(message));
-  } else if (type == "gone" && !ended_[rank]) {
-    if (faults_) faults_->givenUp(now(), rank);
-    ended_[rank] = true;
-    rankFailed(rank, "ended without a result: " + field(message, "message", std::string()),
-               /*consequence=*/false);
+  if (!std::holds_alternative<wire::Shrunk>(said)) noteHeard(rank, said);
+  if (begin != nullptr) began(*begin, first);
+  std::visit([&](const auto& one) { heard(rank, one); }, said);
+  return okStatus();
+}
+
+/// `first`: of those ranks that begin this iteration.
+void Session::began(const wire::Begin& message, bool first) {
+  if (message.warmup) return warmupBegan(message.iteration);
+  const TimePoint mark = now();
+  watchdog_.marked(mark);
+  iteration_ = message.iteration;
+  if (first && faults_) {
+    faults_->iterationBegan(message.iteration, message.at, mark, *sampler_);
   }
 }
 
-void Session::warmupMark(const json& message, bool end) {
-  const int iteration = field(message, "iteration", 0);
-  (void)sampler_->sample(now());
-  if (!end) {
-    std::vector<std::uint64_t>& bytes = warmupBytes_[iteration];
-    if (!bytes.empty()) return;
-    for (int node = 0; node < scenario_.cluster.nodes; ++node)
-      bytes.push_back(sampler_->nodeBytes(node));
-    return;
+void Session::heard(int rank, const wire::End& message) {
+  if (message.warmup) return warmupEnded(message.iteration);
+  watchdog_.marked(now());
+  if (faults_) {
+    faults_->iterationEnded(rank, message.iteration, message.at, *sampler_,
+                            message.last.has_value());
   }
+}
+
+void Session::heard(int rank, const wire::Alive& message) {
+  watchdog_.alive(rank, now(), message.computes);
+}
+
+void Session::heard(int rank, const wire::Step& /*message*/) { watchdog_.stepDone(rank, now()); }
+
+void Session::heard(int /*rank*/, const wire::Ready& /*message*/) {
+  if (++readyRanks_ == ranks_) allReady();
+}
+
+void Session::heard(int rank, const wire::Done& /*message*/) {
+  ended_[rank] = true;
+  if (++doneRanks_ == ranks_ - std::ssize(leftOut_)) stage_ = Stage::kFinished;
+}
+
+void Session::heard(int rank, const wire::Error& message) {
+  gaveUp(rank, message.message, isConsequence(message));
+}
+
+void Session::heard(int rank, const wire::Gone& message) {
+  if (ended_[rank]) return;
+  gaveUp(rank, "ended without a result: " + message.message, /*consequence=*/false);
+}
+
+void Session::gaveUp(int rank, const std::string& message, bool consequence) {
+  if (faults_) faults_->givenUp(now(), rank);
+  ended_[rank] = true;
+  rankFailed(rank, message, consequence);
+}
+
+void Session::warmupBegan(int iteration) {
+  (void)sampler_->sample(now());
+  std::vector<std::uint64_t>& bytes = warmupBytes_[iteration];
+  if (!bytes.empty()) return;
+  for (int node = 0; node < scenario_.cluster.nodes; ++node) {
+    bytes.push_back(sampler_->nodeBytes(node));
+  }
+}
+
+void Session::warmupEnded(int iteration) {
+  (void)sampler_->sample(now());
   if (++warmupEnded_[iteration] < ranks_ || !faults_) return;
   for (int node = 0; node < scenario_.cluster.nodes; ++node) {
     faults_->warmupIteration(node, sampler_->nodeBytes(node) - warmupBytes_[iteration][node]);
@@ -354,22 +382,22 @@ void Session::allReady() {
   }
   stage_ = Stage::kRunning;
   watchdog_.started(time);
-  group_->broadcast({{"type", "start"}});
+  tellAll(wire::Start{});
 }
 
-void Session::shrunk(int rank, const json& message) {
+void Session::heard(int rank, const wire::Shrunk& message) {
   std::optional<TimePoint> fault;
-  if (faults_) fault = faults_->changes().latestBefore(momentOf(message, "noticed"));
+  if (faults_) fault = faults_->changes().latestBefore(message.noticed);
   note(event::Shrunk{rank, message, fault});
-  const auto left = field(message, "ranks", std::vector<int>());
   for (int other = 0; other < ranks_; ++other) {
-    if (!std::ranges::count(left, other)) leftOut_.insert(other);
+    if (!std::ranges::count(message.ranks, other)) leftOut_.insert(other);
   }
   watchdog_.marked(now());
   failure_.reset();  // it has been survived
 }
 
-void Session::excluded(int rank) {
+void Session::heard(int rank, const wire::Excluded& /*message*/) {
+  ended_[rank] = true;
   leftOut_.insert(rank);
   watchdog_.marked(now());
   if (std::ssize(leftOut_) < ranks_) return;
@@ -410,7 +438,7 @@ void Session::stopInTime(TimePoint time) {
   const std::optional<Duration>& limit = scenario_.workload.time;
   if (stopping_ || !limit || stage_ != Stage::kRunning || time < record_.start() + *limit) return;
   stopping_ = true;
-  group_->broadcast({{"type", "stop"}});
+  tellAll(wire::Stop{});
 }
 
 Status Session::followHangs(TimePoint time) {

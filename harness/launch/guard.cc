@@ -13,10 +13,10 @@
 #include <optional>
 #include <vector>
 
-#include "harness/launch/guard_job.h"
 #include "harness/launch/lifeline.h"
 #include "harness/launch/output_file.h"
 #include "harness/launch/process.h"
+#include "wire/guard.h"
 
 namespace faultline::launch {
 namespace {
@@ -33,10 +33,11 @@ class Guard {
  public:
   explicit Guard(MessageChannel& controller) : controller_(controller) {}
 
-  Status start(const GuardJob& job);
+  Status start(const wire::GuardJob& job);
   /// Until all programs have ended.
   Status serve();
-  json cutFiles() const;
+  Status tell(const wire::FromGuard& message) { return controller_.send(wire::toJson(message)); }
+  std::vector<std::string> cutFiles() const;
 
  private:
   struct Program {
@@ -75,22 +76,22 @@ Status mountViews(const UniqueFd& network) {
   return Status::fromErrno(errno, "leave the node's network");
 }
 
-Status Guard::start(const GuardJob& job) {
+Status Guard::start(const wire::GuardJob& job) {
   UniqueFd network;
-  if (!job.network_namespace.empty()) {
-    network.reset(::open(job.network_namespace.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!network) return Status::fromErrno(errno, "open " + job.network_namespace);
+  if (!job.networkNamespace.empty()) {
+    network.reset(::open(job.networkNamespace.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!network) return Status::fromErrno(errno, "open " + job.networkNamespace);
   }
   RETURN_IF_ERROR(mountViews(network));
-  for (const GuardedProgram& program : job.programs) {
-    ASSIGN_OR_RETURN(OutputFile out, OutputFile::create(program.stdout_path, job.output_limit));
-    ASSIGN_OR_RETURN(OutputFile err, OutputFile::create(program.stderr_path, job.output_limit));
+  for (const wire::GuardedProgram& program : job.programs) {
+    ASSIGN_OR_RETURN(OutputFile out, OutputFile::create(program.stdoutPath, job.outputLimit));
+    ASSIGN_OR_RETURN(OutputFile err, OutputFile::create(program.stderrPath, job.outputLimit));
     SpawnOptions options;
     options.foreign = true;
     options.executable = program.executable;
     options.arguments = program.arguments;
     options.environment = program.environment;
-    options.working_directory = program.working_directory;
+    options.working_directory = program.workingDirectory;
     options.namespace_fd = network.get();
     options.stdout_fd = out.writeEnd();
     options.stderr_fd = err.writeEnd();
@@ -101,7 +102,7 @@ Status Guard::start(const GuardJob& job) {
     files_.push_back(std::move(out));
     files_.push_back(std::move(err));
   }
-  return controller_.send({{"type", "started"}, {"at", now().time_since_epoch().count()}});
+  return tell(wire::GuardStarted{now()});
 }
 
 Status Guard::serve() {
@@ -151,8 +152,10 @@ Status Guard::obey() {
   for (;;) {
     ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
     if (!message) return okStatus();
-    if (message->value("type", "") != "end") continue;
-    killAt_ = now() + std::chrono::milliseconds(message->value("grace_ms", 0));
+    ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToGuard>(*message));
+    const auto* const end = std::get_if<wire::EndPrograms>(&asked);
+    if (end == nullptr) return errorf(Code::kInvalidArgument, "a second job for a guard");
+    killAt_ = now() + end->grace;
     endAll(SIGTERM);
   }
 }
@@ -165,11 +168,10 @@ Status Guard::lookForEnds() {
     if (!ended) continue;
     program.ended = true;
     RETURN_IF_ERROR(pump());  // its last words
-    RETURN_IF_ERROR(controller_.send({{"type", "ended"},
-                                      {"program", index},
-                                      {"at", now().time_since_epoch().count()},
-                                      {"code", ended->code},
-                                      {"signal", ended->signal}}));
+    RETURN_IF_ERROR(tell(wire::GuardedEnded{.program = static_cast<int>(index),
+                                            .at = now(),
+                                            .code = ended->code,
+                                            .signal = ended->signal}));
   }
   return okStatus();
 }
@@ -196,8 +198,8 @@ bool Guard::allEnded() const {
   return true;
 }
 
-json Guard::cutFiles() const {
-  json cut = json::array();
+std::vector<std::string> Guard::cutFiles() const {
+  std::vector<std::string> cut;
   for (const OutputFile& file : files_) {
     if (file.cut()) cut.push_back(file.path());
   }
@@ -213,11 +215,14 @@ Status serveOne(MessageChannel& controller) {
                   "a guard must be the first process of a process namespace of its own");
   }
   ASSIGN_OR_RETURN(const json message, controller.receiveWithin(kJobBudget));
-  ASSIGN_OR_RETURN(const GuardJob job, guardJobFromJson(message));
+  RETURN_IF_ERROR(wire::checkVersion(message));
+  ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToGuard>(message));
+  const auto* const job = std::get_if<wire::GuardJob>(&asked);
+  if (job == nullptr) return errorf(Code::kInvalidArgument, "a guard's first message is no job");
   Guard guard(controller);
-  RETURN_IF_ERROR(guard.start(job));
+  RETURN_IF_ERROR(guard.start(*job));
   RETURN_IF_ERROR(guard.serve());
-  return controller.send({{"type", "finished"}, {"cut", guard.cutFiles()}});
+  return guard.tell(wire::GuardFinished{guard.cutFiles()});
 }
 
 }  // namespace
@@ -227,8 +232,8 @@ int guardMain() {
   MessageChannel controller{UniqueFd(kMessagesFd)};
   const Status status = serveOne(controller);
   if (status.ok()) return 0;
-  (void)controller.send(
-      {{"type", "error"}, {"code", codeName(status.code())}, {"message", status.message()}});
+  const wire::FromGuard error(wire::GuardError{wire::Outcome::of(status)});
+  (void)controller.send(wire::toJson(error));
   return kExitError;
 }
 

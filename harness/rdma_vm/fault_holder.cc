@@ -24,25 +24,6 @@ namespace {
 
 constexpr Duration kFirstMessageBudget = 30s;
 
-constexpr std::array<std::pair<HolderCall, std::string_view>, 4> kCalls{{
-    {HolderCall::kPrepare, "prepare"},
-    {HolderCall::kApply, "apply"},
-    {HolderCall::kEvidence, "evidence"},
-    {HolderCall::kRevert, "revert"},
-}};
-
-json toJson(const Status& status) {
-  return {{"code", static_cast<int>(status.code())}, {"message", status.message()}};
-}
-
-Status statusFromJson(const json& message) {
-  const int code = message.at("code").get<int>();
-  if (code == static_cast<int>(Code::kOk)) return okStatus();
-  const bool known = code > 0 && code <= static_cast<int>(Code::kInternal);
-  return Status(known ? static_cast<Code>(code) : Code::kInternal,
-                message.at("message").get<std::string>());
-}
-
 class Holder {
  public:
   Holder(launch::MessageChannel& controller, Result<std::unique_ptr<injector::Fault>> made)
@@ -54,8 +35,9 @@ class Holder {
   Status serve();
 
  private:
-  Status obey(HolderCall call);
+  Status obey(wire::FaultCall call);
   Status step();
+  Status tell(const wire::FromHolder& message) { return controller_.send(wire::toJson(message)); }
 
   launch::MessageChannel& controller_;
   Status trouble_;
@@ -67,8 +49,10 @@ Status Holder::serve() {
   for (;;) {
     ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
     if (message) {
-      ASSIGN_OR_RETURN(const HolderCall call, holderCallFromJson(*message));
-      RETURN_IF_ERROR(obey(call));
+      ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToHolder>(*message));
+      const auto* const call = std::get_if<wire::CallFault>(&asked);
+      if (call == nullptr) return errorf(Code::kInvalidArgument, "a second fault for a holder");
+      RETURN_IF_ERROR(obey(call->call));
       continue;
     }
     if (steps_) RETURN_IF_ERROR(step());
@@ -79,60 +63,67 @@ Status Holder::serve() {
   }
 }
 
-Status Holder::obey(HolderCall call) {
-  HolderAnswer answer;
+Status Holder::obey(wire::FaultCall call) {
+  wire::HolderAnswer answer;
   if (!fault_) {
-    answer.status = trouble_;
-    return controller_.send(rdma_vm::toJson(answer));
+    answer.outcome = wire::Outcome::of(trouble_);
+    return tell(answer);
   }
+  Status status;
   switch (call) {
-    case HolderCall::kPrepare:
-      answer.status = fault_->prepare();
+    case wire::FaultCall::kPrepare:
+      status = fault_->prepare();
       break;
-    case HolderCall::kApply:
-      answer.status = fault_->apply();
+    case wire::FaultCall::kApply:
+      status = fault_->apply();
       // At once: a program that fails by it may be gone soon, and with it what it has counted.
-      if (answer.status.ok()) answer.status = fault_->step(now());
-      steps_ = answer.status.ok();
+      if (status.ok()) status = fault_->step(now());
+      steps_ = status.ok();
       break;
-    case HolderCall::kEvidence: {
+    case wire::FaultCall::kEvidence: {
       auto evidence = fault_->evidence();
-      answer.status = evidence.status();
-      if (evidence.ok()) answer.evidence = std::move(*evidence);
+      status = evidence.status();
+      if (!evidence.ok()) break;
+      auto& [fault, kind, observed, ok, numbers] = *evidence;
+      answer.evidence = {std::move(fault), std::move(kind), std::move(observed), ok,
+                         std::move(numbers)};
       break;
     }
-    case HolderCall::kRevert:
+    case wire::FaultCall::kRevert:
       steps_ = false;
-      answer.status = fault_->revert();
+      status = fault_->revert();
       break;
   }
+  answer.outcome = wire::Outcome::of(status);
   answer.mechanism = fault_->mechanism();
   answer.changes = fault_->transitions().size();
   const TimePoint answered = now();
   if (answer.changes > 0) answer.since = answered - fault_->transitions().back().after;
   if (const auto lapsed = fault_->lapsedAt()) answer.lapsed = answered - *lapsed;
-  return controller_.send(rdma_vm::toJson(answer));
+  return tell(answer);
 }
 
 Status Holder::step() {
   const Status stepped = fault_->step(now());
   if (stepped.ok()) return stepped;
   steps_ = false;
-  json message = toJson(stepped);
-  message["type"] = "broken";
-  return controller_.send(message);
+  return tell(wire::HolderBroken{wire::Outcome::of(stepped)});
 }
 
 Status holdOne(launch::MessageChannel& controller) {
   ASSIGN_OR_RETURN(const json message, controller.receiveWithin(kFirstMessageBudget));
-  ASSIGN_OR_RETURN(const HeldFault held, heldFaultFromJson(message));
+  RETURN_IF_ERROR(wire::checkVersion(message));
+  ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToHolder>(message));
+  const auto* const held = std::get_if<wire::HeldFault>(&asked);
+  if (held == nullptr)
+    return errorf(Code::kInvalidArgument, "a holder's first message is no fault");
   ASSIGN_OR_RETURN(const UniqueFd network, netlink::currentNamespace());
-  return holdFault(controller, makeHeldFault(held, network.get()));
+  return holdFault(controller, makeHeldFault(*held, network.get()));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<injector::Fault>> makeHeldFault(const HeldFault& held, int network) {
+Result<std::unique_ptr<injector::Fault>> makeHeldFault(const wire::HeldFault& held, int network) {
   const injector::FaultKind* const kind = injector::findFaultKind(held.kind);
   if (kind == nullptr) return errorf(Code::kNotFound, "a guest has no fault '{}'", held.kind);
   ASSIGN_OR_RETURN(const injector::FaultParameters parameters,
@@ -149,88 +140,6 @@ Result<std::unique_ptr<injector::Fault>> makeHeldFault(const HeldFault& held, in
 Status holdFault(launch::MessageChannel& controller,
                  Result<std::unique_ptr<injector::Fault>> fault) {
   return Holder(controller, std::move(fault)).serve();
-}
-
-json toJson(const HeldFault& fault) {
-  return {{"kind", fault.kind},
-          {"parameters", fault.parameters},
-          {"rail", fault.rail},
-          {"started_with", fault.startedWith}};
-}
-
-Result<HeldFault> heldFaultFromJson(const json& message) {
-  try {
-    HeldFault fault;
-    message.at("kind").get_to(fault.kind);
-    message.at("parameters").get_to(fault.parameters);
-    message.at("rail").get_to(fault.rail);
-    message.at("started_with").get_to(fault.startedWith);
-    return fault;
-  } catch (const json::exception& error) {
-    return errorf(Code::kInvalidArgument, "a guest's fault that cannot be understood: {}",
-                  error.what());
-  }
-}
-
-json toJson(HolderCall call) {
-  for (const auto& [value, name] : kCalls) {
-    if (value == call) return {{"type", name}};
-  }
-  return nullptr;
-}
-
-Result<HolderCall> holderCallFromJson(const json& message) {
-  const std::string type = message.is_object() ? message.value("type", "") : "";
-  for (const auto& [value, name] : kCalls) {
-    if (name == type) return value;
-  }
-  return errorf(Code::kInvalidArgument, "a fault in a guest does not understand '{}'", type);
-}
-
-json toJson(const HolderAnswer& answer) {
-  json message = toJson(answer.status);
-  message["type"] = "answer";
-  message["mechanism"] = answer.mechanism;
-  message["changes"] = answer.changes;
-  message["since_ns"] = answer.since.count();
-  message["lapsed_ns"] = answer.lapsed ? json(answer.lapsed->count()) : json();
-  message["evidence"] = {{"fault", answer.evidence.fault},
-                         {"kind", answer.evidence.kind},
-                         {"observed", answer.evidence.observed},
-                         {"ok", answer.evidence.ok},
-                         {"numbers", answer.evidence.numbers}};
-  return message;
-}
-
-Result<HolderAnswer> holderAnswerFromJson(const json& message) {
-  try {
-    HolderAnswer answer;
-    answer.status = statusFromJson(message);
-    message.at("mechanism").get_to(answer.mechanism);
-    message.at("changes").get_to(answer.changes);
-    answer.since = Duration(message.at("since_ns").get<Duration::rep>());
-    const json& lapsed = message.at("lapsed_ns");
-    if (!lapsed.is_null()) answer.lapsed = Duration(lapsed.get<Duration::rep>());
-    const json& evidence = message.at("evidence");
-    evidence.at("fault").get_to(answer.evidence.fault);
-    evidence.at("kind").get_to(answer.evidence.kind);
-    evidence.at("observed").get_to(answer.evidence.observed);
-    evidence.at("ok").get_to(answer.evidence.ok);
-    evidence.at("numbers").get_to(answer.evidence.numbers);
-    return answer;
-  } catch (const json::exception& error) {
-    return errorf(Code::kIo, "an answer of a fault in a guest that cannot be understood: {}",
-                  error.what());
-  }
-}
-
-Status brokenFromJson(const json& message) {
-  try {
-    const Status status = statusFromJson(message);
-    if (!status.ok()) return status;
-  } catch (const json::exception&) {
-  }
-  return errorf(Code::kInternal, "a fault in a guest has failed, and did not say why");
 }
 
 int faultHolderMain() {

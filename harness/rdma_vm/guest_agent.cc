@@ -19,11 +19,11 @@
 #include "base/clock.h"
 #include "base/file_text.h"
 #include "harness/launch/guard.h"
-#include "harness/launch/guard_job.h"
 #include "harness/launch/process.h"
 #include "harness/rdma_vm/fault_holder.h"
 #include "harness/rdma_vm/guest_setup.h"
 #include "harness/rdma_vm/qemu_command.h"
+#include "wire/guest.h"
 
 namespace faultline::rdma_vm {
 
@@ -82,22 +82,22 @@ class Agent {
 
  private:
   struct Job {
-    launch::GuardJob programs;
+    wire::GuardJob programs;
     bool read = false;
-    std::optional<launch::Process> guard;
+    std::optional<launch::Process> guard{};
     bool spoken = false;    // its last word
     bool finished = false;  // and that all went as it should
   };
 
-  Status obey(const json& message);
-  Status start(int id, Job job);
+  Status obey(const wire::ToGuest& message);
+  Status start(const wire::StartJob& message);
+  Status startGuard(int id, Job job);
   Status relay(int id, Job& job);
-  Status pass(int id, const json& message);
   Status sendOutput(int id, const Job& job);
-  Status tellFault(int id, const json& message);
-  Status startFault(int id, const json& message);
-  Status relayFault(int id, launch::Process& holder);
-  Status passFault(int id, const json& message);
+  Status tellHolder(const wire::TellHolder& message);
+  Status startHolder(const wire::TellHolder& message);
+  Status relayHolder(int id, launch::Process& holder);
+  Status tell(const wire::FromGuest& message) { return controller_.send(wire::toJson(message)); }
 
   launch::MessageChannel& controller_;
   int rails_ = 0;
@@ -107,12 +107,16 @@ class Agent {
 
 Status Agent::setUp() {
   ASSIGN_OR_RETURN(const json message, controller_.receiveWithin(kSetupBudget));
-  ASSIGN_OR_RETURN(const GuestSetup setup, guestSetupFromJson(message));
-  rails_ = setup.nics - 1;
-  RETURN_IF_ERROR(setUpGuest(setup));
+  RETURN_IF_ERROR(wire::checkVersion(message));
+  ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToGuest>(message));
+  const auto* const setup = std::get_if<wire::GuestSetup>(&asked);
+  if (setup == nullptr)
+    return errorf(Code::kInvalidArgument, "a guest's first message is no setup");
+  rails_ = setup->nics - 1;
+  RETURN_IF_ERROR(setUpGuest(*setup));
   utsname kernel{};
   ::uname(&kernel);
-  return controller_.send({{"type", "ready"}, {"kernel", kernel.release}});
+  return tell(wire::GuestReady{kernel.release});
 }
 
 Status Agent::serve() {
@@ -126,7 +130,8 @@ Status Agent::serve() {
     for (;;) {
       ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
       if (!message) break;
-      RETURN_IF_ERROR(obey(*message));
+      ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToGuest>(*message));
+      RETURN_IF_ERROR(obey(asked));
     }
     for (auto at = jobs_.begin(); at != jobs_.end();) {
       const auto current = at++;
@@ -135,47 +140,43 @@ Status Agent::serve() {
     }
     for (auto at = faults_.begin(); at != faults_.end();) {
       const auto current = at++;
-      RETURN_IF_ERROR(relayFault(current->first, current->second));
+      RETURN_IF_ERROR(relayHolder(current->first, current->second));
     }
   }
 }
 
-Status Agent::obey(const json& message) {
-  const std::string type = message.value("type", "");
-  const int id = message.value("job", 0);
-  if (type == "job") {
-    Job job;
-    job.read = message.value("read", false);
-    ASSIGN_OR_RETURN(job.programs, launch::guardJobFromJson(message.value("guard", json())));
-    const Status started = start(id, std::move(job));
-    if (started.ok()) return started;
-    return pass(id, {{"type", "gone"}, {"message", started.message()}});
-  }
-  if (type == "tell") {
-    const auto found = jobs_.find(id);
+Status Agent::obey(const wire::ToGuest& message) {
+  if (const auto* const job = std::get_if<wire::StartJob>(&message)) return start(*job);
+  if (const auto* const told = std::get_if<wire::TellGuard>(&message)) {
+    const auto found = jobs_.find(told->job);
     // One that has just ended needs to be told nothing.
     if (found != jobs_.end()) {
-      (void)found->second.guard->messages().send(message.value("message", json()));
+      (void)found->second.guard->messages().send(wire::toJson(told->message));
     }
     return okStatus();
   }
-  if (type == "fault")
-    return tellFault(message.value("fault", 0), message.value("message", json()));
-  if (type == "end_fault") {
-    faults_.erase(message.value("fault", 0));
+  if (const auto* const told = std::get_if<wire::TellHolder>(&message)) return tellHolder(*told);
+  if (const auto* const end = std::get_if<wire::EndFault>(&message)) {
+    faults_.erase(end->fault);
     return okStatus();
   }
-  if (type == "rails") {
-    return controller_.send({{"type", "rails"}, {"rails", toJson(readRailStates(rails_))}});
+  if (std::holds_alternative<wire::AskRails>(message)) {
+    return tell(wire::GuestRails{readRailStates(rails_)});
   }
-  return errorf(Code::kInvalidArgument, "a guest does not understand '{}'", type);
+  return errorf(Code::kInvalidArgument, "a guest is set up once");
 }
 
-Status Agent::start(int id, Job job) {
+Status Agent::start(const wire::StartJob& message) {
+  const Status started = startGuard(message.job, {.programs = message.guard, .read = message.read});
+  if (started.ok()) return started;
+  return tell(wire::GuardSaid{message.job, wire::Gone{started.message()}});
+}
+
+Status Agent::startGuard(int id, Job job) {
   launch::SpawnOptions options;
   options.body = launch::guardMain;
   options.own_process_namespace = true;
-  options.first_message = launch::toJson(job.programs);
+  options.first_message = wire::toJson(wire::ToGuard(job.programs));
   ASSIGN_OR_RETURN(launch::Process guard, launch::Process::spawn(options));
   job.guard.emplace(std::move(guard));
   jobs_.insert_or_assign(id, std::move(job));
@@ -187,65 +188,58 @@ Status Agent::relay(int id, Job& job) {
     Result<std::optional<json>> message = job.guard->messages().receive();
     if (!message.ok()) {
       job.spoken = true;
-      return pass(id, {{"type", "gone"}, {"message", message.status().message()}});
+      return tell(wire::GuardSaid{id, wire::Gone{message.status().message()}});
     }
     if (!*message) return okStatus();
-    const std::string type = (*message)->value("type", "");
-    job.finished = type == "finished";
-    job.spoken = job.finished || type == "error";
-    RETURN_IF_ERROR(pass(id, **message));
+    ASSIGN_OR_RETURN(auto said, wire::fromJson<wire::FromGuard>(**message));
+    job.finished = std::holds_alternative<wire::GuardFinished>(said);
+    job.spoken = job.finished || std::holds_alternative<wire::GuardError>(said);
+    RETURN_IF_ERROR(tell(wire::GuardSaid{id, std::move(said)}));
   }
   return job.read && job.finished ? sendOutput(id, job) : okStatus();
 }
 
-Status Agent::pass(int id, const json& message) {
-  return controller_.send({{"type", "guard"}, {"job", id}, {"message", message}});
-}
-
 Status Agent::sendOutput(int id, const Job& job) {
-  json programs = json::array();
-  for (const launch::GuardedProgram& program : job.programs.programs) {
-    programs.push_back(
-        {{"out", fileText(program.stdout_path)}, {"err", fileText(program.stderr_path)}});
-    ::unlink(program.stdout_path.c_str());
-    ::unlink(program.stderr_path.c_str());
+  wire::GuestOutput output{.job = id};
+  for (const wire::GuardedProgram& program : job.programs.programs) {
+    output.programs.push_back({fileText(program.stdoutPath), fileText(program.stderrPath)});
+    ::unlink(program.stdoutPath.c_str());
+    ::unlink(program.stderrPath.c_str());
   }
-  return controller_.send({{"type", "output"}, {"job", id}, {"programs", programs}});
+  return tell(output);
 }
 
-Status Agent::tellFault(int id, const json& message) {
-  const auto found = faults_.find(id);
-  const Status told =
-      found == faults_.end() ? startFault(id, message) : found->second.messages().send(message);
+Status Agent::tellHolder(const wire::TellHolder& message) {
+  const auto found = faults_.find(message.fault);
+  const Status told = found == faults_.end()
+                          ? startHolder(message)
+                          : found->second.messages().send(wire::toJson(message.message));
   if (told.ok()) return told;
-  return passFault(id, {{"type", "gone"}, {"message", told.message()}});
+  return tell(wire::HolderSaid{message.fault, wire::Gone{told.message()}});
 }
 
 /// In the first process namespace, where it sees all programs.
-Status Agent::startFault(int id, const json& message) {
+Status Agent::startHolder(const wire::TellHolder& message) {
   launch::SpawnOptions options;
   options.body = faultHolderMain;
-  options.first_message = message;
+  options.first_message = wire::toJson(message.message);
   ASSIGN_OR_RETURN(launch::Process holder, launch::Process::spawn(options));
-  faults_.emplace(id, std::move(holder));
+  faults_.emplace(message.fault, std::move(holder));
   return okStatus();
 }
 
-Status Agent::relayFault(int id, launch::Process& holder) {
+Status Agent::relayHolder(int id, launch::Process& holder) {
   for (;;) {
     const Result<std::optional<json>> message = holder.messages().receive();
     if (!message.ok()) {
       const std::string why = message.status().message();
       faults_.erase(id);
-      return passFault(id, {{"type", "gone"}, {"message", why}});
+      return tell(wire::HolderSaid{id, wire::Gone{why}});
     }
     if (!*message) return okStatus();
-    RETURN_IF_ERROR(passFault(id, **message));
+    ASSIGN_OR_RETURN(auto said, wire::fromJson<wire::FromHolder>(**message));
+    RETURN_IF_ERROR(tell(wire::HolderSaid{id, std::move(said)}));
   }
-}
-
-Status Agent::passFault(int id, const json& message) {
-  return controller_.send({{"type", "fault"}, {"fault", id}, {"message", message}});
 }
 
 /// Between the virtio port and a socket, both ways. Its threads allocate nothing, since the agent
@@ -283,7 +277,8 @@ int guestAgentMain() {
   Agent agent(channel->first);
   Status status = agent.setUp();
   if (status.ok()) status = agent.serve();
-  (void)channel->first.send({{"type", "error"}, {"message", status.message()}});
+  const wire::FromGuest error(wire::GuestError{status.message()});
+  (void)channel->first.send(wire::toJson(error));
   std::printf("faultline guest-agent: %s\n", status.message().c_str());
   std::fflush(stdout);
   constexpr int kLastWordsMs = 1000;  // they go through the bridge

@@ -9,24 +9,22 @@
 
 namespace faultline::rdma_vm {
 
-using nlohmann::json;
-
 namespace {
 
 constexpr Duration kAnswerPoll = 1ms;
 
 }  // namespace
 
-HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters, int rail,
-                    const std::string& started_with) {
-  HeldFault held{.kind = kind, .parameters = {}, .rail = rail, .startedWith = started_with};
+wire::HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters,
+                          int rail, const std::string& started_with) {
+  wire::HeldFault held{.kind = kind, .parameters = {}, .rail = rail, .startedWith = started_with};
   for (const auto& [name, value] : parameters.all()) {
     held.parameters[name] = formatParameter(value);
   }
   return held;
 }
 
-GuestFault::GuestFault(HolderLine& guests, int host, HeldFault held, Duration answer_budget)
+GuestFault::GuestFault(HolderLine& guests, int host, wire::HeldFault held, Duration answer_budget)
     : guests_(guests), host_(host), held_(std::move(held)), answer_budget_(answer_budget) {}
 
 GuestFault::~GuestFault() {
@@ -42,19 +40,19 @@ Duration GuestFault::evidenceBudget() const { return answer_budget_; }
 
 Status GuestFault::prepare() {
   if (!holder_) {
-    ASSIGN_OR_RETURN(holder_, guests_.startFault(host_, toJson(held_)));
+    ASSIGN_OR_RETURN(holder_, guests_.startFault(host_, held_));
   }
-  RETURN_IF_ERROR(ask(HolderCall::kPrepare));
-  ASSIGN_OR_RETURN(const HolderAnswer answer, await());
+  RETURN_IF_ERROR(ask(wire::FaultCall::kPrepare));
+  ASSIGN_OR_RETURN(const wire::HolderAnswer answer, await());
   mechanism_ = answer.mechanism;
-  return answer.status;
+  return answer.outcome.status();
 }
 
 Status GuestFault::apply() {
   applied_ = true;  // before the call: if it fails half-way, revert() has something to do
   evidence_.reset();
   lapsed_.reset();
-  return change(HolderCall::kApply);
+  return change(wire::FaultCall::kApply);
 }
 
 Status GuestFault::revert() {
@@ -63,57 +61,60 @@ Status GuestFault::revert() {
     const Status late = await().status();
     if (asked_) return late;  // what comes yet would be taken for the answer to this call
   }
-  RETURN_IF_ERROR(change(HolderCall::kRevert));
+  RETURN_IF_ERROR(change(wire::FaultCall::kRevert));
   applied_ = false;
   return okStatus();
 }
 
-Status GuestFault::change(HolderCall call) {
+Status GuestFault::change(wire::FaultCall call) {
   const TimePoint before = now();
   RETURN_IF_ERROR(ask(call));
-  ASSIGN_OR_RETURN(const HolderAnswer answer, await());
+  ASSIGN_OR_RETURN(const wire::HolderAnswer answer, await());
   const TimePoint answered = now();
   const TimePoint after = std::max(before, answered - answer.since);
   if (answer.lapsed) lapsed_ = answered - *answer.lapsed;
   mechanism_ = answer.mechanism;
   if (answer.changes > changes_) {
     changes_ = answer.changes;
-    record({call == HolderCall::kApply, before, after});
+    record({call == wire::FaultCall::kApply, before, after});
   }
-  return answer.status;
+  return answer.outcome.status();
 }
 
 Status GuestFault::step(TimePoint /*now*/) {
   RETURN_IF_ERROR(guests_.listen(Duration::zero()));
-  ASSIGN_OR_RETURN(std::optional<HolderAnswer> answer, look());
+  ASSIGN_OR_RETURN(std::optional<wire::HolderAnswer> answer, look());
   if (const Status broken = std::exchange(broken_, {}); !broken.ok()) return broken;
   if (!answer) return okStatus();
-  RETURN_IF_ERROR(answer->status);
-  evidence_ = std::move(answer->evidence);
+  RETURN_IF_ERROR(answer->outcome.status());
+  auto& [fault, kind, observed, ok, numbers] = answer->evidence;
+  evidence_ = {std::move(fault), std::move(kind), std::move(observed), ok, std::move(numbers)};
   return okStatus();
 }
 
-Status GuestFault::demandEvidence() { return asked_ ? okStatus() : ask(HolderCall::kEvidence); }
+Status GuestFault::demandEvidence() {
+  return asked_ ? okStatus() : ask(wire::FaultCall::kEvidence);
+}
 
 injector::Evidence GuestFault::verdict() const {
   if (evidence_) return *evidence_;
   return {held_.kind, "none", "the guest has not told what it has seen", false};
 }
 
-Status GuestFault::ask(HolderCall call) {
+Status GuestFault::ask(wire::FaultCall call) {
   if (!holder_) {
     return errorf(Code::kInternal, "{} in host {} was not prepared", held_.kind, host_);
   }
   RETURN_IF_ERROR(gone_);
-  RETURN_IF_ERROR(guests_.tellFault(*holder_, toJson(call)));
+  RETURN_IF_ERROR(guests_.tellFault(*holder_, wire::CallFault{call}));
   asked_ = call;
   return okStatus();
 }
 
-Result<HolderAnswer> GuestFault::await() {
+Result<wire::HolderAnswer> GuestFault::await() {
   const TimePoint deadline = now() + answer_budget_;
   for (;;) {
-    ASSIGN_OR_RETURN(const std::optional<HolderAnswer> answer, look());
+    ASSIGN_OR_RETURN(const std::optional<wire::HolderAnswer> answer, look());
     if (answer) return *answer;
     if (now() >= deadline) {
       return errorf(Code::kDeadlineExceeded, "{} in host {} has not answered for {}", held_.kind,
@@ -123,23 +124,23 @@ Result<HolderAnswer> GuestFault::await() {
   }
 }
 
-Result<std::optional<HolderAnswer>> GuestFault::look() {
-  while (const std::optional<json> message = guests_.faultSaid(*holder_)) {
-    const std::string type = message->value("type", "");
-    if (type == "answer" && asked_) {
+Result<std::optional<wire::HolderAnswer>> GuestFault::look() {
+  while (std::optional<wire::FromHolder> said = guests_.faultSaid(*holder_)) {
+    if (auto* const answer = std::get_if<wire::HolderAnswer>(&*said)) {
+      if (!asked_) continue;
       asked_.reset();
-      ASSIGN_OR_RETURN(HolderAnswer answer, holderAnswerFromJson(*message));
-      return std::optional<HolderAnswer>(std::move(answer));
+      return std::optional(std::move(*answer));
     }
-    if (type == "broken") {
-      broken_ = brokenFromJson(*message);
-    } else {
+    if (const auto* const broken = std::get_if<wire::HolderBroken>(&*said)) {
+      broken_ = broken->outcome.status();
+      if (broken_.ok()) broken_ = errorf(Code::kInternal, "it has failed, and did not say why");
+    } else if (const auto* const gone = std::get_if<wire::Gone>(&*said)) {
       gone_ = errorf(Code::kUnavailable, "what holds {} in host {} has ended: {}", held_.kind,
-                     host_, message->value("message", ""));
+                     host_, gone->message);
     }
   }
   RETURN_IF_ERROR(gone_);
-  return std::optional<HolderAnswer>();
+  return std::optional<wire::HolderAnswer>();
 }
 
 }  // namespace faultline::rdma_vm

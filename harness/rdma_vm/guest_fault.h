@@ -12,8 +12,8 @@
 namespace faultline::rdma_vm {
 
 /// A fault as a guest is told of it: parameters in the words of a scenario.
-HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters, int rail,
-                    const std::string& started_with = {});
+wire::HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters,
+                          int rail, const std::string& started_with = {});
 
 /// A fault of injector/faults that acts inside of a guest, where a holder (fault_holder.h) keeps
 /// it: each call is a message there and an answer. Faults of queue pairs strike every program of
@@ -27,7 +27,8 @@ class GuestFault final : public injector::Fault {
   static constexpr Duration kAnswerBudget = 60s;
 
   /// `guests` is borrowed, and outlives it.
-  GuestFault(HolderLine& guests, int host, HeldFault held, Duration answer_budget = kAnswerBudget);
+  GuestFault(HolderLine& guests, int host, wire::HeldFault held,
+             Duration answer_budget = kAnswerBudget);
   ~GuestFault() override;
   /// Starts the holder, the first time. What it answers is returned as the fault's own; besides
   /// kUnavailable when the holder has ended, kDeadlineExceeded when it does not answer.
@@ -46,20 +47,20 @@ class GuestFault final : public injector::Fault {
   Status demandEvidence() override;
 
  private:
-  Status ask(HolderCall call);
+  Status ask(wire::FaultCall call);
   /// Waits for the answer to what was asked.
-  Result<HolderAnswer> await();
+  Result<wire::HolderAnswer> await();
   /// Takes in what the holder has said: the answer, once it is there.
-  Result<std::optional<HolderAnswer>> look();
+  Result<std::optional<wire::HolderAnswer>> look();
   /// Asks, waits, and records what has changed.
-  Status change(HolderCall call);
+  Status change(wire::FaultCall call);
 
   HolderLine& guests_;
   int host_;
-  HeldFault held_;
+  wire::HeldFault held_;
   Duration answer_budget_;
   std::optional<int> holder_;
-  std::optional<HolderCall> asked_;  ///< not answered yet
+  std::optional<wire::FaultCall> asked_;  ///< not answered yet
   std::string mechanism_;
   std::size_t changes_ = 0;
   std::optional<injector::Evidence> evidence_;

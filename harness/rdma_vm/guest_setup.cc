@@ -23,8 +23,6 @@
 
 namespace faultline::rdma_vm {
 
-using nlohmann::json;
-
 namespace {
 
 constexpr int kLoopbackIndex = 1;
@@ -52,7 +50,7 @@ Status addRdmaDevice(netlink::Socket& socket, const std::string& device, const s
   return socket.request(std::move(message), fmt::format("make {} over {}", device, nic));
 }
 
-Status setUpNic(netlink::Socket& socket, const GuestSetup& setup, int nic) {
+Status setUpNic(netlink::Socket& socket, const wire::GuestSetup& setup, int nic) {
   ASSIGN_OR_RETURN(const std::vector<netlink::Link> links, netlink::listLinks(socket));
   const MacAddress mac = macOf(setup.host, nic);
   const auto link = std::ranges::find(links, mac, &netlink::Link::mac);
@@ -78,8 +76,8 @@ std::string orMissing(std::string text) { return text.empty() ? kMissing : text;
 Status awaitActive(int rails) {
   const TimePoint deadline = now() + kActiveBudget;
   for (;;) {
-    const std::vector<RailState> states = readRailStates(rails);
-    const auto waiting = std::ranges::find_if(states, [](const RailState& state) {
+    const std::vector<wire::RailState> states = readRailStates(rails);
+    const auto waiting = std::ranges::find_if(states, [](const wire::RailState& state) {
       return state.rdma.find(kActive) == std::string::npos;
     });
     if (waiting == states.end()) return okStatus();
@@ -94,51 +92,7 @@ Status awaitActive(int rails) {
 
 }  // namespace
 
-json toJson(const GuestSetup& setup) {
-  return {{"type", "setup"}, {"host", setup.host}, {"nics", setup.nics}, {"mtu", setup.mtu}};
-}
-
-Result<GuestSetup> guestSetupFromJson(const json& message) {
-  try {
-    GuestSetup setup;
-    message.at("host").get_to(setup.host);
-    message.at("nics").get_to(setup.nics);
-    message.at("mtu").get_to(setup.mtu);
-    return setup;
-  } catch (const json::exception& error) {
-    return errorf(Code::kInvalidArgument, "a guest's setup that cannot be understood: {}",
-                  error.what());
-  }
-}
-
-json toJson(const std::vector<RailState>& rails) {
-  json list = json::array();
-  for (const RailState& rail : rails) {
-    list.push_back({{"link", rail.link},
-                    {"carrier", rail.carrier},
-                    {"rdma", rail.rdma},
-                    {"physical", rail.physical}});
-  }
-  return list;
-}
-
-Result<std::vector<RailState>> railStatesFromJson(const json& message) {
-  try {
-    std::vector<RailState> rails;
-    for (const json& entry : message) {
-      RailState& rail = rails.emplace_back();
-      entry.at("link").get_to(rail.link);
-      entry.at("carrier").get_to(rail.carrier);
-      entry.at("rdma").get_to(rail.rdma);
-      entry.at("physical").get_to(rail.physical);
-    }
-    return rails;
-  } catch (const json::exception& error) {
-    return errorf(Code::kIo, "a guest's rails that cannot be understood: {}", error.what());
-  }
-}
-
-Status setUpGuest(const GuestSetup& setup) {
+Status setUpGuest(const wire::GuestSetup& setup) {
   const std::string name = fmt::format("host{}", setup.host);
   if (::sethostname(name.data(), name.size()) != 0) {
     return Status::fromErrno(errno, "name the host " + name);
@@ -155,8 +109,8 @@ Status setUpGuest(const GuestSetup& setup) {
   return awaitActive(setup.nics - 1);
 }
 
-std::vector<RailState> readRailStates(int rails) {
-  std::vector<RailState> states;
+std::vector<wire::RailState> readRailStates(int rails) {
+  std::vector<wire::RailState> states;
   for (int rail = 0; rail < rails; ++rail) {
     const std::string link = "/sys/class/net/" + nicName(rail + 1);
     const std::string port = fmt::format("/sys/class/infiniband/{}/ports/1", rdmaDeviceName(rail));

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "wire/guest.h"
 
 namespace faultline::rdma_vm {
 
@@ -15,10 +15,10 @@ class HolderLine {
   virtual ~HolderLine() = default;
 
   /// Starts what holds a fault in a guest, with its first message. Its number.
-  virtual Result<int> startFault(int host, const nlohmann::json& fault) = 0;
-  virtual Status tellFault(int fault, const nlohmann::json& message) = 0;
-  /// What it has said next, if it has come: call listen(). {type: gone, message} when it has ended.
-  virtual std::optional<nlohmann::json> faultSaid(int fault) = 0;
+  virtual Result<int> startFault(int host, const wire::HeldFault& fault) = 0;
+  virtual Status tellFault(int fault, const wire::ToHolder& message) = 0;
+  /// What it has said next, if it has come: call listen(). wire::Gone when it has ended.
+  virtual std::optional<wire::FromHolder> faultSaid(int fault) = 0;
   virtual Status endFault(int fault) = 0;
   /// Takes in what has come, and waits for at most `timeout` when nothing has. An error when a host
   /// is gone.

@@ -91,7 +91,7 @@ Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const F
     }
   }
   ASSIGN_OR_RETURN(const UniqueFd initramfs, makeInitramfs(files.kernel, files.program, shared));
-  RoomJob job{spec.nics(), files.qemu, {}};
+  wire::RoomJob job{.nics = spec.nics(), .executable = files.qemu};
   launch::SpawnOptions options;
   options.executable = files.program;
   options.arguments = {"faultline", "machine-room"};
@@ -113,7 +113,7 @@ Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const F
   }
   options.inherited_fds.push_back(initramfs.get());
   options.inherited_fds.push_back(ports.fd());
-  options.first_message = toJson(job);
+  options.first_message = wire::toJson(wire::ToRoom(job));
   ASSIGN_OR_RETURN(launch::Process room, launch::Process::spawn(options));
   std::unique_ptr<Laboratory> laboratory(new Laboratory(spec, std::move(ports), std::move(room)));
   laboratory->hosts_ = std::move(hosts);
@@ -127,7 +127,8 @@ Laboratory::~Laboratory() = default;
 Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
   const TimePoint deadline = now() + spec_.bootBudget;
   for (int host = 0; host < spec_.hosts; ++host) {
-    RETURN_IF_ERROR(tellHost(host, toJson(GuestSetup{host, spec_.nics(), spec_.mtu})));
+    RETURN_IF_ERROR(
+        tellHost(host, wire::GuestSetup{.host = host, .nics = spec_.nics(), .mtu = spec_.mtu}));
   }
   const auto isReady = [](const Host& host) { return host.ready; };
   while (!std::ranges::all_of(hosts_, isReady)) {
@@ -183,7 +184,7 @@ Status Laboratory::poll(Duration timeout, const GuardSaid& guardSaid) {
   while (guardSaid && !unheard_.empty()) {
     const auto [job, message] = std::move(unheard_.front());
     unheard_.pop_front();
-    guardSaid(job, message);
+    RETURN_IF_ERROR(guardSaid(job, message));
   }
   return enforceLimits();
 }
@@ -193,10 +194,14 @@ Status Laboratory::lookAtRoom() {
     const Result<std::optional<json>> message = room_.messages().receive();
     if (!message.ok()) return message.status().withContext("the machine room is gone");
     if (!*message) return okStatus();
-    const std::string type = (*message)->value("type", "");
-    const std::string text = (*message)->value("message", "");
-    if (type == "gone") return brokenHost((*message)->value("host", 0), "has ended: " + text);
-    if (type == "error") return errorf(Code::kIo, "the machine room: {}", text);
+    ASSIGN_OR_RETURN(const auto said, wire::fromJson<wire::FromRoom>(**message));
+    if (const auto* const gone = std::get_if<wire::GuestGone>(&said)) {
+      RETURN_IF_ERROR(checkHost(gone->host));
+      return brokenHost(gone->host, "has ended: " + gone->message);
+    }
+    if (const auto* const error = std::get_if<wire::RoomError>(&said)) {
+      return errorf(Code::kIo, "the machine room: {}", error->message);
+    }
   }
 }
 
@@ -208,8 +213,8 @@ Status Laboratory::lostHost(int host, const std::string& what) {
   return brokenHost(host, what);
 }
 
-Status Laboratory::tellHost(int host, const json& message) {
-  const Status sent = hosts_[static_cast<std::size_t>(host)].agent.send(message);
+Status Laboratory::tellHost(int host, const wire::ToGuest& message) {
+  const Status sent = hosts_[static_cast<std::size_t>(host)].agent.send(wire::toJson(message));
   if (sent.ok()) return okStatus();
   return lostHost(host, "cannot be told anything any more: " + sent.message());
 }
@@ -220,51 +225,52 @@ Status Laboratory::lookAtHost(int host) {
     if (!message.ok())
       return lostHost(host, "is not heard any more: " + message.status().message());
     if (!*message) return okStatus();
-    RETURN_IF_ERROR(received(host, **message));
+    ASSIGN_OR_RETURN(const auto said, wire::fromJson<wire::FromGuest>(**message));
+    RETURN_IF_ERROR(received(host, said));
   }
 }
 
-Status Laboratory::received(int host, const json& message) {
+Status Laboratory::received(int host, const wire::FromGuest& message) {
   Host& at = hosts_[static_cast<std::size_t>(host)];
-  const std::string type = message.value("type", "");
-  if (type == "ready") {
+  if (const auto* const ready = std::get_if<wire::GuestReady>(&message)) {
     at.ready = true;
-    guestKernel_ = message.value("kernel", "");
-  } else if (type == "error") {
-    return brokenHost(host, "cannot do its work: " + message.value("message", ""));
-  } else if (type == "rails") {
-    ASSIGN_OR_RETURN(at.rails, railStatesFromJson(message.value("rails", json())));
-  } else if (type == "fault") {
-    const auto found = faults_.find(message.value("fault", 0));
-    if (found != faults_.end()) found->second.said.push_back(message.value("message", json()));
-  } else if (type == "guard" || type == "output") {
-    const int id = message.value("job", 0);
-    const auto found = jobs_.find(id);
+    guestKernel_ = ready->kernel;
+  } else if (const auto* const error = std::get_if<wire::GuestError>(&message)) {
+    return brokenHost(host, "cannot do its work: " + error->message);
+  } else if (const auto* const told = std::get_if<wire::GuestRails>(&message)) {
+    at.rails = told->rails;
+  } else if (const auto* const holder = std::get_if<wire::HolderSaid>(&message)) {
+    const auto found = faults_.find(holder->fault);
+    if (found != faults_.end()) found->second.said.push_back(holder->message);
+  } else if (const auto* const output = std::get_if<wire::GuestOutput>(&message)) {
+    const auto found = jobs_.find(output->job);
     if (found == jobs_.end()) return okStatus();
     Job& job = found->second;
-    if (type == "output") {
-      const json programs = message.value("programs", json::array());
-      const json first = programs.empty() ? json::object() : programs.front();
-      job.output = RunOutput{job.exit.value_or(launch::ExitStatus{}), job.timedOut,
-                             first.value("out", ""), first.value("err", "")};
-      return okStatus();
-    }
-    const json said = message.value("message", json::object());
-    guardMessage(job, said);
-    if (!job.ours) unheard_.emplace_back(id, said);
+    const wire::Printed first = output->programs.empty() ? wire::Printed{} : output->programs[0];
+    job.output =
+        RunOutput{job.exit.value_or(launch::ExitStatus{}), job.timedOut, first.out, first.err};
+  } else if (const auto* const guard = std::get_if<wire::GuardSaid>(&message)) {
+    const auto found = jobs_.find(guard->job);
+    if (found == jobs_.end()) return okStatus();
+    guardMessage(found->second, guard->message);
+    if (!found->second.ours) unheard_.emplace_back(guard->job, guard->message);
   }
   return okStatus();
 }
 
-void Laboratory::guardMessage(Job& job, const json& message) {
-  const std::string type = message.value("type", "");
-  if (type == "ended") {
-    job.exit = launch::ExitStatus{message.value("code", 0), message.value("signal", 0)};
-  } else if (type == "finished") {
-    job.gone = !job.ours;
-  } else if (type == "gone" || type == "error") {
+void Laboratory::guardMessage(Job& job, const wire::FromGuard& message) {
+  const auto isLost = [&job](const std::string& why) {
     job.gone = true;
-    job.problem = message.value("message", "it did not say why");
+    job.problem = why;
+  };
+  if (const auto* const ended = std::get_if<wire::GuardedEnded>(&message)) {
+    job.exit = launch::ExitStatus{ended->code, ended->signal};
+  } else if (std::holds_alternative<wire::GuardFinished>(message)) {
+    job.gone = !job.ours;
+  } else if (const auto* const gone = std::get_if<wire::Gone>(&message)) {
+    isLost(gone->message);
+  } else if (const auto* const error = std::get_if<wire::GuardError>(&message)) {
+    isLost(error->outcome.message);
   }
 }
 
@@ -282,11 +288,10 @@ Status Laboratory::enforceLimits() {
   return okStatus();
 }
 
-Result<int> Laboratory::send(int host, const launch::GuardJob& job, bool read, Duration limit) {
+Result<int> Laboratory::send(int host, const wire::GuardJob& job, bool read, Duration limit) {
   RETURN_IF_ERROR(checkHost(host));
   const int id = nextJob_++;
-  RETURN_IF_ERROR(tellHost(
-      host, {{"type", "job"}, {"job", id}, {"guard", launch::toJson(job)}, {"read", read}}));
+  RETURN_IF_ERROR(tellHost(host, wire::StartJob{id, job, read}));
   jobs_[id] = Job{.host = host, .ours = read, .deadline = now() + limit};
   return id;
 }
@@ -295,32 +300,32 @@ Result<int> Laboratory::start(int host, const RunRequest& request) {
   if (request.arguments.empty()) {
     return errorf(Code::kInvalidArgument, "run on host {}: no program is named", host);
   }
-  launch::GuardedProgram program;
+  wire::GuardedProgram program;
   ASSIGN_OR_RETURN(program.executable,
                    findOnPath(request.arguments.front(), request.workingDirectory));
   program.arguments = request.arguments;
   program.environment = request.environment;
-  program.working_directory = request.workingDirectory.empty() ? "/" : request.workingDirectory;
-  program.stdout_path = fmt::format("{}/faultline-{}.out", kGuestOutputFolder, nextJob_);
-  program.stderr_path = fmt::format("{}/faultline-{}.err", kGuestOutputFolder, nextJob_);
-  launch::GuardJob job;
-  job.output_limit = kMostOutput;
+  program.workingDirectory = request.workingDirectory.empty() ? "/" : request.workingDirectory;
+  program.stdoutPath = fmt::format("{}/faultline-{}.out", kGuestOutputFolder, nextJob_);
+  program.stderrPath = fmt::format("{}/faultline-{}.err", kGuestOutputFolder, nextJob_);
+  wire::GuardJob job;
+  job.outputLimit = kMostOutput;
   job.programs.push_back(std::move(program));
   return send(host, job, /*read=*/true, request.limit);
 }
 
-Result<int> Laboratory::startGuard(int host, const launch::GuardJob& job) {
+Result<int> Laboratory::startGuard(int host, const wire::GuardJob& job) {
   constexpr Duration kNoLimitOfOurs = 24h;
   return send(host, job, /*read=*/false, kNoLimitOfOurs);
 }
 
-Status Laboratory::tell(int job, const json& message) {
+Status Laboratory::tell(int job, const wire::ToGuard& message) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return errorf(Code::kNotFound, "there is no job {}", job);
-  return tellHost(found->second.host, {{"type", "tell"}, {"job", job}, {"message", message}});
+  return tellHost(found->second.host, wire::TellGuard{job, message});
 }
 
-Result<int> Laboratory::startFault(int host, const json& fault) {
+Result<int> Laboratory::startFault(int host, const wire::HeldFault& fault) {
   RETURN_IF_ERROR(checkHost(host));
   const int id = nextFault_++;
   faults_[id] = Holder{host, {}};
@@ -328,16 +333,16 @@ Result<int> Laboratory::startFault(int host, const json& fault) {
   return id;
 }
 
-Status Laboratory::tellFault(int fault, const json& message) {
+Status Laboratory::tellFault(int fault, const wire::ToHolder& message) {
   const auto found = faults_.find(fault);
   if (found == faults_.end()) return errorf(Code::kNotFound, "there is no fault {}", fault);
-  return tellHost(found->second.host, {{"type", "fault"}, {"fault", fault}, {"message", message}});
+  return tellHost(found->second.host, wire::TellHolder{fault, message});
 }
 
-std::optional<json> Laboratory::faultSaid(int fault) {
+std::optional<wire::FromHolder> Laboratory::faultSaid(int fault) {
   const auto found = faults_.find(fault);
   if (found == faults_.end() || found->second.said.empty()) return std::nullopt;
-  std::optional<json> message(std::move(found->second.said.front()));
+  std::optional message(std::move(found->second.said.front()));
   found->second.said.pop_front();
   return message;
 }
@@ -347,7 +352,7 @@ Status Laboratory::endFault(int fault) {
   if (found == faults_.end()) return okStatus();
   const int host = found->second.host;
   faults_.erase(found);
-  return tellHost(host, {{"type", "end_fault"}, {"fault", fault}});
+  return tellHost(host, wire::EndFault{fault});
 }
 
 bool Laboratory::hasEnded(int job) const {
@@ -358,8 +363,7 @@ bool Laboratory::hasEnded(int job) const {
 Status Laboratory::end(int job) {
   const auto found = jobs_.find(job);
   if (found != jobs_.end()) found->second.endingSince = now();
-  return tell(job, {{"type", "end"},
-                    {"grace_ms", duration_cast<std::chrono::milliseconds>(kGrace).count()}});
+  return tell(job, wire::EndPrograms{kGrace});
 }
 
 Result<RunOutput> Laboratory::finish(int job) {
@@ -403,14 +407,14 @@ void Laboratory::setBlocked(int host, int rail, bool blocked) {
 Status Laboratory::askForRails(int host) {
   RETURN_IF_ERROR(checkHost(host));
   hosts_[static_cast<std::size_t>(host)].rails.reset();
-  return tellHost(host, {{"type", "rails"}});
+  return tellHost(host, wire::AskRails{});
 }
 
-std::optional<std::vector<RailState>> Laboratory::toldRails(int host) const {
+std::optional<std::vector<wire::RailState>> Laboratory::toldRails(int host) const {
   return hosts_[static_cast<std::size_t>(host)].rails;
 }
 
-Result<std::vector<RailState>> Laboratory::railStates(int host) {
+Result<std::vector<wire::RailState>> Laboratory::railStates(int host) {
   RETURN_IF_ERROR(askForRails(host));
   const Host& at = hosts_[static_cast<std::size_t>(host)];
   const TimePoint deadline = now() + kRailStateBudget;

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
-#include "harness/launch/guard_job.h"
 #include "harness/launch/message_channel.h"
 #include "harness/launch/process.h"
 #include "harness/rdma_vm/frame_switch.h"
@@ -90,21 +88,20 @@ class Laboratory final : public HolderLine {
 
   /// Starts all programs of a guard's job, whose files are then the caller's: in the shared folder,
   /// say. What the guard says is handed to poll()'s visitor.
-  Result<int> startGuard(int host, const launch::GuardJob& job);
-  /// Tells the guard something ({type: end, grace_ms}).
-  Status tell(int job, const nlohmann::json& message);
+  Result<int> startGuard(int host, const wire::GuardJob& job);
+  Status tell(int job, const wire::ToGuard& message);
 
   // Faults inside of guests.
-  Result<int> startFault(int host, const nlohmann::json& fault) override;
-  Status tellFault(int fault, const nlohmann::json& message) override;
-  std::optional<nlohmann::json> faultSaid(int fault) override;
+  Result<int> startFault(int host, const wire::HeldFault& fault) override;
+  Status tellFault(int fault, const wire::ToHolder& message) override;
+  std::optional<wire::FromHolder> faultSaid(int fault) override;
   Status endFault(int fault) override;
   Status listen(Duration timeout) override { return poll(timeout); }
 
   /// Takes in what has come, and waits for at most `timeout` when nothing has. `guardSaid` is
   /// called for every message of a job of startGuard(), also for those that came while something
   /// else was waited for. An error when a host is gone.
-  using GuardSaid = std::function<void(int job, const nlohmann::json& message)>;
+  using GuardSaid = std::function<Status(int job, const wire::FromGuard& message)>;
   Status poll(Duration timeout, const GuardSaid& guardSaid = {});
   /// Readable when poll() may have something to do.
   std::vector<int> fds() const;
@@ -117,10 +114,10 @@ class Laboratory final : public HolderLine {
   const SwitchPort& port(int host, int rail) const { return ports_.at(host, rail + 1); }
 
   /// What the guest itself sees of its rails.
-  Result<std::vector<RailState>> railStates(int host);
+  Result<std::vector<wire::RailState>> railStates(int host);
   /// The same in two steps, for those who cannot wait: the answer, once it has come.
   Status askForRails(int host);
-  std::optional<std::vector<RailState>> toldRails(int host) const;
+  std::optional<std::vector<wire::RailState>> toldRails(int host) const;
 
   /// The end of what the guest's kernel has printed.
   std::string consoleTail(int host) const;
@@ -131,7 +128,7 @@ class Laboratory final : public HolderLine {
     QmpClient qmp;
     UniqueFd console;
     bool ready = false;
-    std::optional<std::vector<RailState>> rails;  // the latest answer
+    std::optional<std::vector<wire::RailState>> rails;  // the latest answer
   };
   struct Job {
     int host = 0;
@@ -148,7 +145,7 @@ class Laboratory final : public HolderLine {
 
   struct Holder {
     int host = 0;
-    std::deque<nlohmann::json> said;
+    std::deque<wire::FromHolder> said;
   };
 
   Laboratory(const VmSpec& spec, SwitchPorts ports, launch::Process room)
@@ -157,12 +154,12 @@ class Laboratory final : public HolderLine {
   Status lookAtRoom();
   Status lookAtHost(int host);
   /// Every message to an agent goes through it: its error says why the host is gone, if it is.
-  Status tellHost(int host, const nlohmann::json& message);
+  Status tellHost(int host, const wire::ToGuest& message);
   /// Why that host is gone: the machine room knows, a little later. Never ok.
   Status lostHost(int host, const std::string& what);
-  Status received(int host, const nlohmann::json& message);
-  void guardMessage(Job& job, const nlohmann::json& message);
-  Result<int> send(int host, const launch::GuardJob& job, bool read, Duration limit);
+  Status received(int host, const wire::FromGuest& message);
+  void guardMessage(Job& job, const wire::FromGuard& message);
+  Result<int> send(int host, const wire::GuardJob& job, bool read, Duration limit);
   Status enforceLimits();
   Status brokenHost(int host, const std::string& what) const;
   Status checkHost(int host) const;
@@ -173,7 +170,7 @@ class Laboratory final : public HolderLine {
   std::vector<Host> hosts_;
   std::string guestKernel_;
   std::map<int, Job> jobs_;
-  std::deque<std::pair<int, nlohmann::json>> unheard_;  // of guards, by job
+  std::deque<std::pair<int, wire::FromGuard>> unheard_;  // of guards, by job
   int nextJob_ = 1;
   std::map<int, Holder> faults_;
   int nextFault_ = 1;

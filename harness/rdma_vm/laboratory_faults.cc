@@ -18,7 +18,7 @@ constexpr Duration kEvidenceBudget = 15s;
 constexpr Duration kWholeBudget = 30s;
 constexpr int kLookAgainMs = 10;
 
-std::string describe(const std::optional<RailState>& state) {
+std::string describe(const std::optional<wire::RailState>& state) {
   if (!state) return "the guest has not told of it";
   return fmt::format("the guest's NIC {} carrier, its RDMA port is '{}' ('{}')",
                      state->carrier ? "has" : "has no", state->rdma, state->physical);
@@ -40,8 +40,8 @@ RailView RailFault::view() const {
 Duration RailFault::evidenceBudget() const { return kEvidenceBudget; }
 
 Status RailFault::prepare() {
-  ASSIGN_OR_RETURN(const std::vector<RailState> states, laboratory_.railStates(host_));
-  const RailState& state = states.at(static_cast<std::size_t>(rail_));
+  ASSIGN_OR_RETURN(const std::vector<wire::RailState> states, laboratory_.railStates(host_));
+  const wire::RailState& state = states.at(static_cast<std::size_t>(rail_));
   if (isWhole(state)) return okStatus();
   return errorf(Code::kUnavailable, "{}: rail {} of host {} is not whole before it: {}", kind(),
                 rail_, host_, describe(state));
@@ -79,8 +79,8 @@ Status RailFault::revert() {
   applied_ = false;
   const TimePoint deadline = now() + kWholeBudget;
   for (;;) {
-    ASSIGN_OR_RETURN(const std::vector<RailState> states, laboratory_.railStates(host_));
-    const RailState& state = states.at(static_cast<std::size_t>(rail_));
+    ASSIGN_OR_RETURN(const std::vector<wire::RailState> states, laboratory_.railStates(host_));
+    const wire::RailState& state = states.at(static_cast<std::size_t>(rail_));
     if (isWhole(state)) return okStatus();
     if (now() > deadline) {
       return errorf(Code::kNotRestored, "{} was taken back, and after {} {}", kind(),

@@ -44,7 +44,7 @@ class RailFault : public injector::Fault {
   int rail_;
   bool applied_ = false;
   bool asked_ = false;
-  std::optional<RailState> seen_;
+  std::optional<wire::RailState> seen_;
   injector::StillWatch from_;
   injector::StillWatch to_;
   std::uint64_t from_before_ = 0;
@@ -84,7 +84,7 @@ class SwitchDrop final : public RailFault {
 
 /// By the name of injector/fault_table.h: those above, and what acts inside of a guest
 /// (guest_fault.h). kUnsupported for those that a laboratory does not have. `rail` does not matter
-/// to faults of queue pairs, and `started_with` (HeldFault::startedWith) to no others.
+/// to faults of queue pairs, and `started_with` (wire::HeldFault::startedWith) to no others.
 Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
     const std::string& kind, const injector::FaultParameters& parameters, Laboratory& laboratory,
     int host, int rail, const std::string& started_with = {});

@@ -33,7 +33,7 @@ class MachineRoom {
   MachineRoom(launch::MessageChannel& controller, SwitchPorts ports)
       : controller_(controller), ports_(std::move(ports)) {}
 
-  Status start(const RoomJob& job);
+  Status start(const wire::RoomJob& job);
   /// Until the controller dies, or something fails.
   Status serve();
 
@@ -53,11 +53,12 @@ class MachineRoom {
   Port& portOf(int host, int nic) {
     return wires_[static_cast<std::size_t>(host * ports_.nics() + nic)];
   }
-  Status startGuest(const RoomJob& job, int host);
+  Status startGuest(const wire::RoomJob& job, int host);
   void receive(Port& port);
   void send(Port& port, std::span<const std::uint8_t> frame);
   void flush(Port& port);
   Status lookForEnds();
+  Status tell(const wire::FromRoom& message) { return controller_.send(wire::toJson(message)); }
 
   launch::MessageChannel& controller_;
   SwitchPorts ports_;
@@ -65,7 +66,7 @@ class MachineRoom {
   std::vector<Guest> guests_;
 };
 
-Status MachineRoom::startGuest(const RoomJob& job, int host) {
+Status MachineRoom::startGuest(const wire::RoomJob& job, int host) {
   launch::SpawnOptions options;
   options.executable = job.executable;
   options.arguments = job.guests[static_cast<std::size_t>(host)];
@@ -91,7 +92,7 @@ Status MachineRoom::startGuest(const RoomJob& job, int host) {
   return okStatus();
 }
 
-Status MachineRoom::start(const RoomJob& job) {
+Status MachineRoom::start(const wire::RoomJob& job) {
   const int hosts = static_cast<int>(job.guests.size());
   for (int host = 0; host < hosts; ++host) {
     RETURN_IF_ERROR(startGuest(job, host).withContext(fmt::format("start host {}", host)));
@@ -103,7 +104,7 @@ Status MachineRoom::start(const RoomJob& job) {
     ::close(RoomFds::console(host));
   }
   ::close(RoomFds::initramfs(hosts));
-  return controller_.send({{"type", "started"}});
+  return tell(wire::RoomStarted{});
 }
 
 Status MachineRoom::serve() {
@@ -174,15 +175,16 @@ Status MachineRoom::lookForEnds() {
     ASSIGN_OR_RETURN(const std::optional<launch::ExitStatus> ended, guest.process.tryWait());
     if (!ended) continue;
     guest.ended = true;
-    RETURN_IF_ERROR(controller_.send(
-        {{"type", "gone"}, {"host", host}, {"message", "qemu: " + ended->toString()}}));
+    RETURN_IF_ERROR(tell(wire::GuestGone{static_cast<int>(host), "qemu: " + ended->toString()}));
   }
   return okStatus();
 }
 
 Status serveOne(launch::MessageChannel& controller) {
   ASSIGN_OR_RETURN(const json message, controller.receiveWithin(kJobBudget));
-  ASSIGN_OR_RETURN(const RoomJob job, roomJobFromJson(message));
+  RETURN_IF_ERROR(wire::checkVersion(message));
+  ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToRoom>(message));
+  const auto& job = std::get<wire::RoomJob>(asked);
   const int hosts = static_cast<int>(job.guests.size());
   ASSIGN_OR_RETURN(SwitchPorts ports,
                    SwitchPorts::open(UniqueFd(RoomFds::ports(hosts)), hosts, job.nics));
@@ -192,23 +194,6 @@ Status serveOne(launch::MessageChannel& controller) {
 }
 
 }  // namespace
-
-json toJson(const RoomJob& job) {
-  return {{"nics", job.nics}, {"executable", job.executable}, {"guests", job.guests}};
-}
-
-Result<RoomJob> roomJobFromJson(const json& message) {
-  try {
-    RoomJob job;
-    message.at("nics").get_to(job.nics);
-    message.at("executable").get_to(job.executable);
-    message.at("guests").get_to(job.guests);
-    return job;
-  } catch (const json::exception& error) {
-    return errorf(Code::kInvalidArgument, "a machine room's job that cannot be understood: {}",
-                  error.what());
-  }
-}
 
 QemuFds guestFds(int nics) {
   QemuFds fds;
@@ -223,7 +208,8 @@ QemuFds guestFds(int nics) {
 int machineRoomMain() {
   launch::MessageChannel controller{UniqueFd(launch::kMessagesFd)};
   const Status status = serveOne(controller);
-  (void)controller.send({{"type", "error"}, {"message", status.message()}});
+  const wire::FromRoom error(wire::RoomError{status.message()});
+  (void)controller.send(wire::toJson(error));
   return 1;
 }
 

@@ -1,25 +1,10 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
 #include "base/status.h"
 #include "harness/launch/process.h"
 #include "harness/rdma_vm/qemu_command.h"
 
 namespace faultline::rdma_vm {
-
-/// First message to the machine room: what to start.
-struct RoomJob {
-  int nics = 0;                                  ///< of each guest
-  std::string executable;                        ///< qemu
-  std::vector<std::vector<std::string>> guests;  ///< its arguments, by host
-};
-
-nlohmann::json toJson(const RoomJob& job);
-/// kInvalidArgument when something is missing.
-Result<RoomJob> roomJobFromJson(const nlohmann::json& json);
 
 /// The descriptors that the machine room inherits (launch::SpawnOptions::inherited_fds), and those
 /// that it hands on to each qemu. Pure.
@@ -38,10 +23,7 @@ QemuFds guestFds(int nics);
 /// guest to guest, and says when a guest has ended. When it ends itself, and however, the kernel
 /// ends the guests; it does so when the controller dies.
 ///
-/// Needs the descriptors of Process and those of RoomFds. Messages that it sends:
-///   {type: started}               all guests run
-///   {type: gone, host, message}   one has ended
-///   {type: error, message}        it cannot do its work, and ends
+/// Needs the descriptors of Process and those of RoomFds. What it is told and says: wire/guest.h.
 int machineRoomMain();
 
 }  // namespace faultline::rdma_vm

@@ -11,7 +11,7 @@ constexpr const char* kDownPort = "1: DOWN";
 
 }  // namespace
 
-bool isWhole(const RailState& state) { return state.carrier && state.rdma == kActivePort; }
+bool isWhole(const wire::RailState& state) { return state.carrier && state.rdma == kActivePort; }
 
 bool isPulled(const RailView& view) {
   return view.seen && !view.seen->carrier && view.seen->rdma == kDownPort &&

@@ -10,15 +10,15 @@ namespace faultline::rdma_vm {
 
 /// What is known of a rail since a fault struck it from outside the guest.
 struct RailView {
-  std::optional<RailState> seen;  ///< by the guest; nothing before its first answer
-  Duration silent{};              ///< how long the switch has got nothing from the host
-  Duration unserved{};            ///< and how long it has sent nothing to it
-  std::uint64_t arrived = 0;      ///< frames of the host at the switch
-  std::uint64_t dropped = 0;      ///< frames from and to the host, there
+  std::optional<wire::RailState> seen;  ///< by the guest; nothing before its first answer
+  Duration silent{};                    ///< how long the switch has got nothing from the host
+  Duration unserved{};                  ///< and how long it has sent nothing to it
+  std::uint64_t arrived = 0;            ///< frames of the host at the switch
+  std::uint64_t dropped = 0;            ///< frames from and to the host, there
 };
 
 /// The guest's NIC has a carrier, and its RDMA port is active.
-bool isWhole(const RailState& state);
+bool isWhole(const wire::RailState& state);
 
 // What proves a fault. Pure.
 

@@ -4,14 +4,6 @@
 #include <utility>
 
 namespace faultline::run {
-namespace {
-
-// A failure that a fault caused may be noticed this long after the fault has ended (verdicts of
-// probes, a busy machine), or as long as it lasted (connections in back-off).
-constexpr Duration kAftermath = 1s;
-
-}  // namespace
-
 std::optional<Damage> damageBehind(std::span<const FaultChange> changes, TimePoint when, int peer) {
   std::optional<Damage> latest;
   for (const FaultChange& change : changes) {

@@ -2,20 +2,17 @@
 
 #include "base/units.h"
 #include "harness/model/training_program.h"
-#include "harness/record/message.h"
 
 namespace faultline::run {
 
-void ExposedTimes::ended(const nlohmann::json& message) {
+void ExposedTimes::ended(const wire::End& message) {
   ++iterations_;
-  iterationsMs_ += field(message, "ms", 0.0);
-  const auto told = field(message, "exposed_ms", nlohmann::json::object());
-  if (!message.contains("exposed_ms")) return;
-  Sum& iteration = iterationMs_[field(message, "iteration", 0)];
+  iterationsMs_ += toMilliseconds(message.took);
+  Sum& iteration = iterationMs_[message.iteration];
   ++iteration.ranks;
-  for (const auto& [phase, ms] : told.items()) {
-    ms_[phase] += ms.get<double>();
-    iteration.ms += ms.get<double>();
+  for (const auto& [phase, time] : message.exposed) {
+    ms_[phase] += toMilliseconds(time);
+    iteration.ms += toMilliseconds(time);
   }
 }
 

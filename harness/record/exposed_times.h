@@ -1,12 +1,12 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "reports/result.h"
+#include "wire/rank.h"
 
 namespace faultline::run {
 
@@ -15,8 +15,7 @@ namespace faultline::run {
 /// rows. No clock, no machine.
 class ExposedTimes {
  public:
-  /// The message "end" of a rank (rank_main.h).
-  void ended(const nlohmann::json& message);
+  void ended(const wire::End& message);
   /// In the order of model::Phase: those for which something stood still.
   std::vector<reports::ExposedPhase> rows() const;
   /// Of all phases of one iteration, mean over the ranks; nullopt: it is not known.

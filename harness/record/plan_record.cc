@@ -2,61 +2,52 @@
 
 #include <fmt/format.h>
 
-#include "harness/record/message.h"
-
 namespace faultline::run {
 namespace {
 
-using nlohmann::json;
-
-reports::AppliedPlan planOf(const json& told, TimePoint t0) {
+reports::AppliedPlan planOf(const wire::Plan& told, TimePoint t0) {
   reports::AppliedPlan plan;
-  plan.at_ms = toMilliseconds(momentOf(told, "at") - t0);
-  plan.communicator = field(told, "communicator", std::uint32_t{0});
-  plan.epoch = field(told, "epoch", std::uint64_t{0});
-  plan.operation = field(told, "operation", std::uint64_t{0});
-  plan.elements = field(told, "elements", std::int64_t{0});
-  plan.bytes = field(told, "bytes", std::int64_t{0});
-  plan.collective = field(told, "collective", plan.collective);
-  plan.algorithm = field(told, "algorithm", std::string());
-  plan.segments = field(told, "segments", 1);
-  plan.tried = field(told, "tried", false);
-  for (const auto& [send, receive] :
-       field(told, "health", std::vector<std::pair<double, double>>())) {
-    plan.health.push_back({send, receive});
-  }
-  plan.predicted_ms = field(told, "predicted_ms", 0.0);
-  plan.ring_ms = field(told, "ring_ms", 0.0);
-  plan.bound_ms = field(told, "bound_ms", 0.0);
-  plan.hash = field(told, "hash", std::string());
-  plan.link.latency_us = field(told, "latency_us", 0.0);
-  plan.link.per_message_us = field(told, "per_message_us", 0.0);
-  plan.link.bandwidth = field(told, "bandwidth", 0.0);
+  plan.at_ms = toMilliseconds(told.at - t0);
+  plan.communicator = told.communicator;
+  plan.epoch = told.epoch;
+  plan.operation = told.operation;
+  plan.elements = told.elements;
+  plan.bytes = told.bytes;
+  plan.collective = told.collective;
+  plan.algorithm = told.algorithm;
+  plan.segments = told.segments;
+  plan.tried = told.tried;
+  for (const auto& [send, receive] : told.health) plan.health.push_back({send, receive});
+  plan.predicted_ms = told.predictedMs;
+  plan.ring_ms = told.ringMs;
+  plan.bound_ms = told.boundMs;
+  plan.hash = told.hash;
+  plan.link.latency_us = told.latencyUs;
+  plan.link.per_message_us = told.perMessageUs;
+  plan.link.bandwidth = told.bandwidth;
   return plan;
 }
 
 }  // namespace
 
-reports::PortTest portTestOf(const json& told, TimePoint t0) {
+reports::PortTest portTestOf(const wire::PortTest& told, TimePoint t0) {
   reports::PortTest test;
-  test.at_ms = toMilliseconds(momentOf(told, "at") - t0);
-  test.communicator = field(told, "communicator", std::uint32_t{0});
-  test.operation = field(told, "operation", std::uint64_t{0});
-  test.ms = field(told, "ms", 0.0);
-  test.rounds = field(told, "rounds", 0);
-  if (const double lateness = field(told, "lateness", 0.0); lateness > 0) test.lateness = lateness;
-  test.complete = field(told, "complete", false);
-  test.changed = field(told, "changed", false);
-  for (const json& path : field(told, "slow_paths", json::array())) {
-    test.slow_paths.push_back({.from = field(path, "from", 0),
-                               .to = field(path, "to", 0),
-                               .share = field(path, "share", 0.0)});
+  test.at_ms = toMilliseconds(told.at - t0);
+  test.communicator = told.communicator;
+  test.operation = told.operation;
+  test.ms = toMilliseconds(told.took);
+  test.rounds = told.rounds;
+  if (told.lateness && *told.lateness > 0) test.lateness = told.lateness;
+  test.complete = told.complete;
+  test.changed = told.changed;
+  for (const wire::SlowPath& path : told.slowPaths) {
+    test.slow_paths.push_back({.from = path.from, .to = path.to, .share = path.share});
   }
   return test;
 }
 
-void PlanRecord::told(int rank, const json& plans, TimePoint t0) {
-  for (const json& one : plans) {
+void PlanRecord::told(int rank, const std::vector<wire::Plan>& plans, TimePoint t0) {
+  for (const wire::Plan& one : plans) {
     reports::AppliedPlan plan = planOf(one, t0);
     Told& told = told_[{plan.communicator, plan.operation}];
     if (told.ranks++ == 0) {

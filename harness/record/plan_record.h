@@ -2,21 +2,21 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "reports/result.h"
+#include "wire/rank.h"
 
 namespace faultline::run {
 
 /// The plans that the ranks of a run tell of, and whether all ranks had the same.
 class PlanRecord {
  public:
-  /// The list "plans" of a message of `rank`; `t0`: start of the run.
-  void told(int rank, const nlohmann::json& plans, TimePoint t0);
+  /// Those of a message of `rank`; `t0`: start of the run.
+  void told(int rank, const std::vector<wire::Plan>& plans, TimePoint t0);
   /// The ranks were killed: the next ones count their operations from 0.
   void cutOff();
 
@@ -38,7 +38,7 @@ class PlanRecord {
   std::string disagreement_;  // the first
 };
 
-/// An entry of the list "port_tests" of a message.
-reports::PortTest portTestOf(const nlohmann::json& told, TimePoint t0);
+/// `t0`: start of the run.
+reports::PortTest portTestOf(const wire::PortTest& told, TimePoint t0);
 
 }  // namespace faultline::run

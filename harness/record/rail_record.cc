@@ -7,21 +7,12 @@
 #include <utility>
 
 #include "harness/record/goodput.h"
-#include "harness/record/message.h"
 #include "harness/scenario/verdict_words.h"
 
 namespace faultline::run {
 namespace {
 
-using nlohmann::json;
-
 double since(TimePoint t0, TimePoint when) { return toMilliseconds(when - t0); }
-
-std::optional<TimePoint> optionalTime(const json& message, const char* key) {
-  const auto found = message.find(key);
-  if (found == message.end() || found->is_null()) return std::nullopt;
-  return TimePoint(Duration(found->get<std::int64_t>()));
-}
 
 std::string_view evidenceOf(const std::string& cause, bool told, bool stalled) {
   namespace verdict = scenario::verdict;
@@ -47,27 +38,24 @@ void matchFailbacks(reports::Run& run) {
 
 }  // namespace
 
-void RailRecord::addFailover(int rank, const json& message) {
-  const bool sending = field(message, "sending", false);
-  const bool receiving = field(message, "receiving", false);
-  Failover& told = failovers_.emplace_back();
-  told.idle = !sending && !receiving;
-  told.stallMs = field(message, "receive_stall_ms", 0.0);
-  told.detected = optionalTime(message, "detected");
-  told.fenced = optionalTime(message, "fenced");
-  told.redelivered = optionalTime(message, "redelivered");
-  reports::Failover& entry = told.entry;
+void RailRecord::addFailover(int rank, const wire::Failover& told) {
+  Failover& kept = failovers_.emplace_back();
+  kept.idle = !told.sending && !told.receiving;
+  kept.stallMs = toMilliseconds(told.receiveStall);
+  kept.detected = told.detected;
+  kept.fenced = told.fenced;
+  kept.redelivered = told.redelivered;
+  reports::Failover& entry = kept.entry;
   entry.rank = rank;
-  entry.peer = field(message, "peer", 0);
-  entry.rail = field(message, "rail", 0);
-  entry.cause = field(message, "cause", std::string());
-  entry.where = field(message, "where", std::string("unknown"));
-  entry.dead_direction = field(message, "dead_direction", std::string("unknown"));
-  entry.verdict =
-      evidenceOf(entry.cause, field(message, "told", false), field(message, "stalled", false));
-  entry.resent_bytes = field(message, "resent_bytes", std::int64_t{0});
-  entry.duplicate_bytes = field(message, "duplicate_bytes", std::int64_t{0});
-  entry.direction = sending && receiving ? "both" : sending ? "send" : "recv";
+  entry.peer = told.peer;
+  entry.rail = told.rail;
+  entry.cause = told.cause;
+  entry.where = told.where;
+  entry.dead_direction = told.deadDirection;
+  entry.verdict = evidenceOf(told.cause, told.told, told.stalled);
+  entry.resent_bytes = told.resentBytes;
+  entry.duplicate_bytes = told.duplicateBytes;
+  entry.direction = told.sending && told.receiving ? "both" : told.sending ? "send" : "recv";
 }
 
 reports::Failover RailRecord::explained(const Failover& told, TimePoint t0,
@@ -109,65 +97,54 @@ reports::Failover RailRecord::explained(const Failover& told, TimePoint t0,
   return failover;
 }
 
-void RailRecord::told(int rank, const json& message, TimePoint t0) {
-  for (const json& failover : field(message, "failovers", json::array())) {
-    addFailover(rank, failover);
+void RailRecord::told(int rank, const wire::Network& network, TimePoint t0) {
+  for (const wire::Failover& failover : network.failovers) addFailover(rank, failover);
+  for (const wire::Failback& failback : network.failbacks) {
+    failbacks_.push_back(
+        {.entry = {.rank = rank, .rail = failback.rail, .peer = failback.peer, .at_ms = 0},
+         .at = failback.at});
   }
-  for (const json& failback : field(message, "failbacks", json::array())) {
-    failbacks_.push_back({.entry = {.rank = rank,
-                                    .rail = field(failback, "rail", 0),
-                                    .peer = field(failback, "peer", 0),
-                                    .at_ms = 0},
-                          .at = momentOf(failback, "at")});
-  }
-  for (const json& change : field(message, "degradations", json::array())) {
-    addDegradation(rank, change);
-  }
-  if (const auto trace = message.find("trace"); trace != message.end()) addTrace(rank, *trace, t0);
+  for (const wire::Degradation& change : network.degradations) addDegradation(rank, change);
+  if (network.trace) addTrace(rank, *network.trace, t0);
 }
 
 /// Each is told twice: when it begins, and when it is over.
-void RailRecord::addDegradation(int rank, const json& change) {
-  const int peer = field(change, "peer", 0);
-  const int rail = field(change, "rail", 0);
-  const TimePoint at = momentOf(change, "at");
-  if (field(change, "degraded", false)) {
+void RailRecord::addDegradation(int rank, const wire::Degradation& change) {
+  if (change.degraded) {
     degradations_.push_back({.entry = {.rank = rank,
-                                       .rail = rail,
-                                       .peer = peer,
+                                       .rail = change.rail,
+                                       .peer = change.peer,
                                        .at_ms = 0,
                                        .until_ms = {},
-                                       .share = field(change, "share", 0.0)},
-                             .at = at,
+                                       .share = change.share},
+                             .at = change.at,
                              .until = {}});
     return;
   }
   const auto latest =
       std::find_if(degradations_.rbegin(), degradations_.rend(), [&](const Degradation& known) {
-        return known.entry.rank == rank && known.entry.peer == peer && known.entry.rail == rail;
+        return known.entry.rank == rank && known.entry.peer == change.peer &&
+               known.entry.rail == change.rail;
       });
-  if (latest != degradations_.rend()) latest->until = at;
+  if (latest != degradations_.rend()) latest->until = change.at;
 }
 
-void RailRecord::addTrace(int rank, const json& trace, TimePoint t0) {
+void RailRecord::addTrace(int rank, const wire::Trace& trace, TimePoint t0) {
   reports::Telemetry& all = telemetry_;
-  const auto append = [&trace]<typename T>(const char* name, std::vector<T>& to) {
-    const auto values = field(trace, name, std::vector<T>());
+  const auto append = [](const auto& values, auto& to) {
     to.insert(to.end(), values.begin(), values.end());
   };
-  append("kind", all.kind);
-  append("peer", all.peer);
-  append("rail", all.rail);
-  append("bytes", all.bytes);
-  append("number", all.number);
+  append(trace.kind, all.kind);
+  append(trace.peer, all.peer);
+  append(trace.rail, all.rail);
+  append(trace.bytes, all.bytes);
+  append(trace.number, all.number);
   // To the microsecond: what is finer only makes files longer. Begin and end are rounded alike, so
   // that what follows another one does not overlap it.
   const auto rounded = [](double ms) { return std::round(ms * 1000) / 1000; };
-  const auto at = field(trace, "at", std::vector<std::int64_t>());
-  const auto length = field(trace, "length", std::vector<std::int64_t>());
-  for (std::size_t i = 0; i < std::min(at.size(), length.size()); ++i) {
-    const double begin = rounded(since(t0, TimePoint(Duration(at[i]))));
-    const double end = rounded(since(t0, TimePoint(Duration(at[i] + length[i]))));
+  for (std::size_t i = 0; i < trace.at.size(); ++i) {
+    const double begin = rounded(since(t0, trace.at[i]));
+    const double end = rounded(since(t0, trace.at[i] + trace.length[i]));
     all.at_ms.push_back(begin);
     all.ms.push_back(rounded(end - begin));
   }

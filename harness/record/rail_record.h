@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -8,6 +7,7 @@
 #include "harness/record/damage.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
+#include "wire/rank.h"
 
 namespace faultline::run {
 
@@ -18,9 +18,8 @@ class RailRecord {
   /// `cluster` must live as long as this.
   explicit RailRecord(const scenario::Cluster& cluster) : cluster_(cluster) {}
 
-  /// The lists "failovers", "failbacks", "degradations" and "trace" of a message of `rank`; `t0`:
-  /// start of the run, which traces are told after.
-  void told(int rank, const nlohmann::json& message, TimePoint t0);
+  /// Of a message of `rank`; `t0`: start of the run, which traces are told after.
+  void told(int rank, const wire::Network& network, TimePoint t0);
 
   /// All of it into the run's entry, each failover with its failback and with what caused it. `t0`:
   /// start of the run; `changes`: what its faults did. To be called once, last.
@@ -44,9 +43,9 @@ class RailRecord {
     std::optional<TimePoint> until;
   };
 
-  void addFailover(int rank, const nlohmann::json& message);
-  void addDegradation(int rank, const nlohmann::json& change);
-  void addTrace(int rank, const nlohmann::json& trace, TimePoint t0);
+  void addFailover(int rank, const wire::Failover& told);
+  void addDegradation(int rank, const wire::Degradation& change);
+  void addTrace(int rank, const wire::Trace& trace, TimePoint t0);
   reports::Failover explained(const Failover& failover, TimePoint t0,
                               const FaultChanges& changes) const;
 

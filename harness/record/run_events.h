@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <variant>
@@ -10,6 +9,7 @@
 #include "harness/command/recovery.h"
 #include "harness/record/hang_proof.h"
 #include "reports/result.h"
+#include "wire/rank.h"
 
 /// What the controller notes while a run goes on, in the order in which it does: what processes
 /// say, and what it decides itself. The record of the run is made of these and nothing else, so
@@ -27,13 +27,13 @@ struct Started {
 struct Heard {
   int rank = 0;
   TimePoint at{};
-  nlohmann::json message{};
+  wire::FromRank message{};
 };
 
 /// A rank said that it goes on with those that are left; `fault`: what the job had lost them by.
 struct Shrunk {
   int rank = 0;
-  nlohmann::json message{};
+  wire::Shrunk message{};
   std::optional<TimePoint> fault{};
 };
 

@@ -7,13 +7,10 @@
 #include <utility>
 #include <variant>
 
-#include "harness/record/message.h"
 #include "harness/workload/digest.h"
 
 namespace faultline::run {
 namespace {
-
-using nlohmann::json;
 
 // What production jobs use (PyTorch's process-group watchdog), for comparison.
 constexpr double kUnscaledWatchdogMs = 600'000;
@@ -59,90 +56,86 @@ void RunRecord::add(const RunEvent& event) {
     } else if constexpr (std::is_same_v<T, event::Failed>) {
       failed(one.at, one.status, one.message);
     } else if constexpr (std::is_same_v<T, event::Shrunk>) {
-      events(one.rank, one.message);
+      events(one.rank, one.message.network);
       shrunk(one.message, one.fault);
     }
   };
   std::visit(with, event);
 }
 
-void RunRecord::heard(int rank, TimePoint at, const json& message) {
-  const std::string type = field(message, "type", std::string());
-  const bool warmup = field(message, "warmup", false);
-  if (type == "checked" || (type == "end" && warmup)) return checked(message);
-  if (type == "begin") {
-    if (!warmup) iterationBegan(message);
-    return;
-  }
-  if (type == "end") iterationEnded(rank, message);
-  if (type == "step" || type == "rate" || type == "token" || type == "served") {
-    served(rank, message);
-  }
-  if (type == "end" || type == "served" || type == "events" || type == "done" ||
-      type == "excluded" || type == "error") {
-    events(rank, message);
-  }
-  if (type == "excluded") excluded(rank, message);
-  if (type == "error") error(rank, at, errorOf(message));
+void RunRecord::heard(int rank, TimePoint at, const wire::FromRank& message) {
+  const auto take = [&]<typename T>(const T& one) {
+    if constexpr (std::is_same_v<T, wire::Begin>) {
+      if (!one.warmup) iterationBegan(one);
+    } else if constexpr (std::is_same_v<T, wire::End>) {
+      one.warmup ? checked(one.checked, one.wrong) : iterationEnded(rank, one);
+    } else if constexpr (std::is_same_v<T, wire::Checked>) {
+      checked(one.checked, one.wrong);
+    } else if constexpr (std::is_same_v<T, wire::Served>) {
+      checked(one.checked, one.wrong);
+      keepResources(rank, one.resources);
+      if (serving_) serving_->served(rank, one);
+      if (one.network) events(rank, *one.network);
+    } else if constexpr (std::is_same_v<T, wire::Rate> || std::is_same_v<T, wire::Token> ||
+                         std::is_same_v<T, wire::Step>) {
+      if (serving_) serving_->told(one);
+    } else if constexpr (std::is_same_v<T, wire::Events> || std::is_same_v<T, wire::Done>) {
+      events(rank, one.network);
+    } else if constexpr (std::is_same_v<T, wire::Excluded>) {
+      events(rank, one.network);
+      excluded(rank, one);
+    } else if constexpr (std::is_same_v<T, wire::Error>) {
+      if (one.network) events(rank, *one.network);
+      error(rank, at, one.message);
+    }
+  };
+  std::visit(take, message);
 }
 
-void RunRecord::iterationBegan(const json& message) {
+void RunRecord::iterationBegan(const wire::Begin& message) {
   if (serving_) serving_->begun(message);
-  table_.began(field(message, "iteration", 0), momentOf(message, "at"));
+  table_.began(message.iteration, message.at);
 }
 
-void RunRecord::served(int rank, const json& message) {
-  checked(message);
-  keepResources(rank, message);
-  if (serving_) serving_->told(rank, message);
+void RunRecord::checked(std::int64_t checked, std::int64_t wrong) {
+  run_.checked_elements += checked;
+  run_.wrong_elements += wrong;
 }
 
-void RunRecord::checked(const json& message) {
-  run_.checked_elements += field(message, "checked", std::int64_t{0});
-  run_.wrong_elements += field(message, "wrong", std::int64_t{0});
-}
-
-void RunRecord::iterationEnded(int rank, const json& message) {
-  checked(message);
+void RunRecord::iterationEnded(int rank, const wire::End& message) {
+  checked(message.checked, message.wrong);
   if (serving_) serving_->ended(rank, message);
-  const int iteration = field(message, "iteration", 0);
-  keepResources(rank, message);
+  keepResources(rank, message.resources);
   exposed_.ended(message);
-  calls_.ended(iteration, field(message, "ms", 0.0), field(message, "checked", std::int64_t{0}),
-               field(message, "wrong", std::int64_t{0}));
-  digests_[{iteration, rank}] = field(message, "digest", std::string());
-  table_.ended(iteration, momentOf(message, "at"),
-               duration_cast<Duration>(std::chrono::duration<double, std::milli>(
-                   field(message, "checkpoint_ms", 0.0))));
+  calls_.ended(message.iteration, toMilliseconds(message.took), message.checked, message.wrong);
+  digests_[{message.iteration, rank}] = message.digest;
+  table_.ended(message.iteration, message.at, message.checkpoint);
+  if (message.network) events(rank, *message.network);
 }
 
 /// Each message has the whole of it, from the process's own t = 0 on; of a process that is killed
 /// its last one counts.
-void RunRecord::keepResources(int rank, const json& message) {
-  const json told = field(message, "resources", json::object());
-  if (told.empty()) return;
+void RunRecord::keepResources(int rank, const std::optional<wire::Resources>& told) {
+  if (!told) return;
   resources_[rank] = {.rank = rank,
-                      .memory_start_bytes = field(told, "memory_start", std::int64_t{0}),
-                      .memory_end_bytes = field(told, "memory_end", std::int64_t{0}),
-                      .memory_max_bytes = field(told, "memory_max", std::int64_t{0}),
-                      .open_files_start = field(told, "files_start", 0),
-                      .open_files_end = field(told, "files_end", 0),
-                      .open_files_max = field(told, "files_max", 0),
-                      .cpu_ms = field(told, "cpu_ms", 0.0),
-                      .system_calls = field(told, "system_calls", std::int64_t{0}),
-                      .sent_bytes = field(told, "sent", std::int64_t{0})};
+                      .memory_start_bytes = told->memoryStart,
+                      .memory_end_bytes = told->memoryEnd,
+                      .memory_max_bytes = told->memoryMax,
+                      .open_files_start = told->filesStart,
+                      .open_files_end = told->filesEnd,
+                      .open_files_max = told->filesMax,
+                      .cpu_ms = toMilliseconds(told->cpu),
+                      .system_calls = told->systemCalls,
+                      .sent_bytes = told->sent};
 }
 
-void RunRecord::events(int rank, const json& message) {
-  rails_.told(rank, message, t0_);
-  plans_.told(rank, field(message, "plans", json::array()), t0_);
-  for (const json& test : field(message, "port_tests", json::array())) {
+void RunRecord::events(int rank, const wire::Network& network) {
+  rails_.told(rank, network, t0_);
+  plans_.told(rank, network.plans, t0_);
+  for (const wire::PortTest& test : network.portTests) {
     run_.port_tests.push_back(portTestOf(test, t0_));
   }
-  const json counters = field(message, "counters", json::object());
-  for (const auto& [name, value] : counters.items()) {
-    counters_[rank][name] = value.get<std::int64_t>();
-  }
+  for (const auto& [name, value] : network.counters) counters_[rank][name] = value;
 }
 
 /// The counters of processes that count no more.
@@ -226,11 +219,10 @@ void RunRecord::reloaded(TimePoint when) {
   restarting_ = false;
 }
 
-void RunRecord::shrunk(const json& message, std::optional<TimePoint> fault) {
-  const auto ranks = field(message, "ranks", std::vector<int>());
-  const int left = static_cast<int>(ranks.size());
-  const double noticed = sinceStart(momentOf(message, "noticed"));
-  const double resumed = sinceStart(momentOf(message, "at"));
+void RunRecord::shrunk(const wire::Shrunk& message, std::optional<TimePoint> fault) {
+  const int left = static_cast<int>(message.ranks.size());
+  const double noticed = sinceStart(message.noticed);
+  const double resumed = sinceStart(message.at);
   std::vector<reports::Shrink>& all = run_.shrinks;
   if (!all.empty() && all.back().ranks == left) {  // another one of those that are left
     all.back().noticed_ms = std::min(all.back().noticed_ms, noticed);
@@ -242,14 +234,14 @@ void RunRecord::shrunk(const json& message, std::optional<TimePoint> fault) {
   shrink.noticed_ms = noticed;
   shrink.resumed_ms = resumed;
   shrink.ranks = left;
-  shrink.iteration = field(message, "iteration", 0);
+  shrink.iteration = message.iteration;
   for (int rank = 0; rank < scenario_.cluster.ranks(); ++rank) {
-    if (!std::ranges::count(ranks, rank)) shrink.missing.push_back(rank);
+    if (!std::ranges::count(message.ranks, rank)) shrink.missing.push_back(rank);
   }
-  const TimePoint struck = fault.value_or(momentOf(message, "noticed"));
-  table_.shrunk(left, shrink.iteration, struck, momentOf(message, "at"));
+  const TimePoint struck = fault.value_or(message.noticed);
+  table_.shrunk(left, shrink.iteration, struck, message.at);
   // What ranks waited for was given up with the ranks that are gone, and did not come any more.
-  countStall(momentOf(message, "noticed") - struck);
+  countStall(message.noticed - struck);
 }
 
 void RunRecord::countStall(Duration stall) {
@@ -258,10 +250,9 @@ void RunRecord::countStall(Duration stall) {
       std::max<std::int64_t>(longest, duration_cast<std::chrono::microseconds>(stall).count());
 }
 
-void RunRecord::excluded(int rank, const json& message) {
-  run_.exclusions.push_back({.rank = rank,
-                             .at_ms = sinceStart(momentOf(message, "at")),
-                             .rails = field(message, "rails", std::vector<int>())});
+void RunRecord::excluded(int rank, const wire::Excluded& message) {
+  run_.exclusions.push_back(
+      {.rank = rank, .at_ms = sinceStart(message.at), .rails = message.rails});
 }
 
 /// Ranks that are killed, or give up, cannot tell how long they waited last: since a fault after

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,18 +37,13 @@ class RunRecord {
   /// What was noted next.
   void add(const RunEvent& event);
   /// The same of event::Heard.
-  void heard(int rank, TimePoint at, const nlohmann::json& message);
+  void heard(int rank, TimePoint at, const wire::FromRank& message);
 
   void started(TimePoint t0) { t0_ = t0; }
-  void iterationBegan(const nlohmann::json& message);
-  void iterationEnded(int rank, const nlohmann::json& message);
-  /// A message of a server: "rate", "token", "step" or "served".
-  void served(int rank, const nlohmann::json& message);
-  /// Counts checked and wrong elements.
-  void checked(const nlohmann::json& message);
-  /// What a rank tells of the network, in any message: failovers, failbacks, slow rails and plans
-  /// since its last one, counters since it began.
-  void events(int rank, const nlohmann::json& message);
+  void iterationBegan(const wire::Begin& message);
+  void iterationEnded(int rank, const wire::End& message);
+  /// What a rank tells of the network, in any message.
+  void events(int rank, const wire::Network& network);
 
   /// The rank has given the job up.
   void error(int rank, TimePoint heard, const std::string& message) {
@@ -66,9 +60,9 @@ class RunRecord {
   void reloaded(TimePoint when);
 
   /// A rank goes on with those that are left, of a job that a fault has struck at `fault`.
-  void shrunk(const nlohmann::json& message, std::optional<TimePoint> fault);
+  void shrunk(const wire::Shrunk& message, std::optional<TimePoint> fault);
   /// A rank has left the job for good, as a port of its node was down.
-  void excluded(int rank, const nlohmann::json& message);
+  void excluded(int rank, const wire::Excluded& message);
 
   /// The run ends at `when`, before its last iteration.
   void failed(TimePoint when, reports::RunStatus status, const std::string& message);
@@ -91,7 +85,9 @@ class RunRecord {
   void countLastStall(TimePoint end, std::span<const TimePoint> damages);
   void countPausesWithoutEnd();
   void checkPlans();
-  void keepResources(int rank, const nlohmann::json& message);
+  /// Of a workload's data.
+  void checked(std::int64_t checked, std::int64_t wrong);
+  void keepResources(int rank, const std::optional<wire::Resources>& told);
   void keepCounters();
 
   const scenario::Scenario& scenario_;

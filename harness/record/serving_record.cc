@@ -5,13 +5,11 @@
 #include <string>
 
 #include "base/clock.h"
-#include "harness/record/message.h"
 #include "harness/stats/quantile.h"
 
 namespace faultline::run {
 namespace {
 
-using nlohmann::json;
 using reports::Run;
 using reports::ServedRequest;
 
@@ -27,33 +25,32 @@ ServingRecord::ServingRecord(const scenario::Scenario& scenario, int block)
   }
 }
 
-void ServingRecord::begun(const json& message) {
-  const auto entry = requests_.find(field(message, "iteration", -1));
+void ServingRecord::begun(const wire::Begin& message) {
+  const auto entry = requests_.find(message.iteration);
   if (entry != requests_.end()) ++entry->second.begun;
 }
 
-void ServingRecord::ended(int rank, const json& message) {
-  lateMs_[rank] += field(message, "late_ms", 0.0);
-  const auto entry = requests_.find(field(message, "iteration", -1));
-  if (entry == requests_.end() || !message.contains("last")) return;
-  if (!entry->second.last) entry->second.last = momentOf(message, "last");
+void ServingRecord::ended(int rank, const wire::End& message) {
+  lateMs_[rank] += toMilliseconds(message.late);
+  const auto entry = requests_.find(message.iteration);
+  if (entry == requests_.end() || !message.last) return;
+  if (!entry->second.last) entry->second.last = message.last;
 }
 
-void ServingRecord::told(int rank, const json& message) {
-  const std::string type = field(message, "type", std::string());
-  if (type == "rate") {
-    starts_.try_emplace(field(message, "rate", 0), momentOf(message, "at"));
-  } else if (type == "token") {
-    for (const int id : field(message, "requests", std::vector<int>())) {
-      const auto entry = requests_.find(id);
-      if (entry == requests_.end() || entry->second.first) continue;  // redone: he had it already
-      entry->second.first = momentOf(message, "at");
-    }
-  } else if (type == "step") {
-    ++steps_;
-  } else if (type == "served") {
-    lateMs_[rank] += field(message, "late_ms", 0.0);
+void ServingRecord::told(const wire::Rate& message) {
+  starts_.try_emplace(message.rate, message.at);
+}
+
+void ServingRecord::told(const wire::Token& message) {
+  for (const int id : message.requests) {
+    const auto entry = requests_.find(id);
+    if (entry == requests_.end() || entry->second.first) continue;  // redone: he had it already
+    entry->second.first = message.at;
   }
+}
+
+void ServingRecord::served(int rank, const wire::Served& message) {
+  lateMs_[rank] += toMilliseconds(message.late);
 }
 
 workload::ServerConfig ServingRecord::whatIsLeft() const {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "harness/scenario/scenario.h"
 #include "harness/workload/rank_config.h"
 #include "reports/result.h"
+#include "wire/rank.h"
 
 namespace faultline::run {
 
@@ -20,10 +20,12 @@ class ServingRecord {
   /// All rows of a block are asked for the same.
   ServingRecord(const scenario::Scenario& scenario, int block);
 
-  void begun(const nlohmann::json& message);
-  void ended(int rank, const nlohmann::json& message);
-  /// "rate", "token", "step" or "served".
-  void told(int rank, const nlohmann::json& message);
+  void begun(const wire::Begin& message);
+  void ended(int rank, const wire::End& message);
+  void told(const wire::Rate& message);
+  void told(const wire::Token& message);
+  void told(const wire::Step& /*message*/) { ++steps_; }
+  void served(int rank, const wire::Served& message);
 
   /// For ranks that start now.
   workload::ServerConfig whatIsLeft() const;

@@ -9,6 +9,7 @@
 #include "harness/record/observed.h"
 #include "harness/record/run_events.h"
 #include "reports/result_fields.h"
+#include "wire/rank.h"
 
 /// The lines of a transcript, and their fields (docs/transcript.md).
 
@@ -27,7 +28,7 @@ void visitFields(V& v, Of<Rebuildings::Rebuilding> auto& made) {
 namespace faultline::run {
 namespace transcript {
 
-inline constexpr int kVersion = 1;
+inline constexpr int kVersion = 2;
 
 // The first line.
 struct Header {

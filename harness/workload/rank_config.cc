@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 #include <span>
 
 #include "harness/scenario/json.h"
 #include "harness/workload/data.h"
 #include "resilient_ccl/comm/communicator.h"
 #include "resilient_ccl/schedule/algorithms.h"
+#include "wire/message.h"
 
 namespace faultline::workload {
 namespace {
@@ -93,11 +95,19 @@ class FieldReader {
   }
 
   const json* find(const char* name) {
+    known_.insert(name);
     if (!status_.ok()) return nullptr;
     const auto found = object_.find(name);
     if (found != object_.end()) return &*found;
     fail(name, "is missing");
     return nullptr;
+  }
+  /// To be called last: of what nobody has asked for.
+  void refuseOthers() {
+    if (!object_.is_object()) return;
+    for (const auto& [key, value] : object_.items()) {
+      if (!known_.contains(key)) return fail(key, "is unknown");
+    }
   }
   void fail(std::string_view name, std::string_view what) {
     if (!status_.ok()) return;
@@ -108,6 +118,7 @@ class FieldReader {
   const json& object_;
   std::string where_;
   Status& status_;
+  std::set<std::string> known_;
 };
 
 /// Durations in nanoseconds, sizes in bytes.
@@ -134,6 +145,7 @@ void readLimits(const json& object, scenario::Limits& limits, Status& status) {
     if (limit < std::remove_reference_t<decltype(limit)>{}) fields.fail(name, "is negative");
   });
   if (limits.chunk == 0) fields.fail("chunk", "is nothing");
+  fields.refuseOthers();
 }
 
 /// Calls visit(name, value) for all numbers of a training job that are at least 1.
@@ -197,6 +209,7 @@ void readTraining(const json& object, model::Training& training, Status& status)
     fields.read(name, value);
     if (value < 1) fields.fail(name, "is below 1");
   });
+  fields.refuseOthers();
 }
 
 /// What ranks need of it: lengths are drawn, and times judged, by the controller.
@@ -239,6 +252,7 @@ void readServing(const json& object, inference::Serving& serving, Status& status
   fields.read("prefill_tokens", serving.prefillTokens);
   fields.read("disaggregated", serving.disaggregated);
   if (serving.batch < 1) fields.fail("batch", "is below 1");
+  fields.refuseOthers();
 }
 
 /// A request is a list of four numbers.
@@ -286,7 +300,9 @@ void readServer(const json& object, ServerConfig& server, Status& status) {
                                .prompt = words[2].get<int>(),
                                .output = words[3].get<int>()});
     }
+    rate.refuseOthers();
   }
+  fields.refuseOthers();
 }
 
 void readSweep(const json& object, scenario::Sweep& sweep, Status& status) {
@@ -304,6 +320,7 @@ void readSweep(const json& object, scenario::Sweep& sweep, Status& status) {
       fields.fail("sizes", "has one that is not a number of bytes");
     }
   }
+  fields.refuseOthers();
 }
 
 void readWorkload(const json& object, scenario::Workload& workload, Status& status) {
@@ -334,6 +351,7 @@ void readWorkload(const json& object, scenario::Workload& workload, Status& stat
   if (gradient.size < 0 || gradient.size % reduction::sizeOf(gradient.dtype) != 0) {
     fields.fail("gradient_bytes", "is not a whole number of elements");
   }
+  fields.refuseOthers();
 }
 
 bool isAlgorithm(const RankConfig& config) {
@@ -393,7 +411,8 @@ json toJson(const RankConfig& config) {
   for (const RankConfig::Nic& nic : config.nics) {
     nics.push_back({{"device", nic.device}, {"address", nic.address}});
   }
-  return {{"rank", config.rank},
+  return {{"version", wire::kVersion},
+          {"rank", config.rank},
           {"size", config.size},
           {"job_key", config.jobKey.hex()},
           {"nics", std::move(nics)},
@@ -420,6 +439,7 @@ json toJson(const RankConfig& config) {
 }
 
 Result<RankConfig> rankConfigFromJson(const json& object) {
+  RETURN_IF_ERROR(wire::checkVersion(object));
   RankConfig config;
   Status status;
   FieldReader fields(object, "", status);
@@ -433,6 +453,7 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
       RankConfig::Nic& made = config.nics.emplace_back();
       nicFields.read("device", made.device);
       nicFields.read("address", made.address);
+      nicFields.refuseOthers();
     }
   }
   fields.read("management_address", config.managementAddress);
@@ -467,6 +488,8 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   fields.read("checkpoint_every", config.checkpointEvery);
   fields.read("checkpoint_path", config.checkpointPath);
   fields.read("corrupt_one_element", config.corruptOneElement);
+  fields.find("version");
+  fields.refuseOthers();
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(check(config));
   return config;

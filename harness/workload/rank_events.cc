@@ -11,54 +11,54 @@ namespace faultline::workload {
 namespace {
 
 using comm::CommunicatorEvents;
-using nlohmann::json;
 
-/// Null for the epoch of the clock, by which the link says "not yet".
-json momentOrNull(TimePoint moment) { return moment == TimePoint{} ? json() : toJson(moment); }
+/// The link says "not yet" by the epoch of the clock.
+std::optional<TimePoint> momentOrNone(TimePoint moment) {
+  return moment == TimePoint{} ? std::nullopt : std::optional(moment);
+}
 
 constexpr double kMicrosecondsPerSecond = 1e6;
 
-json planJson(const comm::PlanEvent& event) {
-  json health = json::array();
-  for (const plan::Health& port : event.health) {
-    health.push_back({plan::fraction(port.send), plan::fraction(port.receive)});
-  }
+wire::Plan planOf(const comm::PlanEvent& event) {
   const plan::Plan& plan = event.plan;
-  return {{"at", toJson(event.when)},
-          {"communicator", event.communicator},
-          {"epoch", event.epoch},
-          {"operation", event.operation},
-          {"elements", event.elements},
-          {"bytes", event.elements * event.elementSize},
-          {"collective", schedule::collectiveName(event.collective)},
-          {"algorithm", plan.algorithm},
-          {"segments", plan.segments},
-          {"tried", event.tried},
-          {"health", std::move(health)},
-          {"predicted_ms", plan.predicted * kMillisecondsPerSecond},
-          {"ring_ms", plan.ring * kMillisecondsPerSecond},
-          {"bound_ms", plan.bound * kMillisecondsPerSecond},
-          {"hash", fmt::format("{:016x}", plan.hash)},
-          {"latency_us", event.link.latency * kMicrosecondsPerSecond},
-          {"per_message_us", event.link.perMessage * kMicrosecondsPerSecond},
-          {"bandwidth", event.link.bandwidth}};
+  wire::Plan told{.at = event.when,
+                  .communicator = event.communicator,
+                  .epoch = event.epoch,
+                  .operation = event.operation,
+                  .elements = event.elements,
+                  .bytes = event.elements * event.elementSize,
+                  .collective = std::string(schedule::collectiveName(event.collective)),
+                  .algorithm = plan.algorithm,
+                  .segments = plan.segments,
+                  .tried = event.tried,
+                  .predictedMs = plan.predicted * kMillisecondsPerSecond,
+                  .ringMs = plan.ring * kMillisecondsPerSecond,
+                  .boundMs = plan.bound * kMillisecondsPerSecond,
+                  .hash = fmt::format("{:016x}", plan.hash),
+                  .latencyUs = event.link.latency * kMicrosecondsPerSecond,
+                  .perMessageUs = event.link.perMessage * kMicrosecondsPerSecond,
+                  .bandwidth = event.link.bandwidth};
+  for (const plan::Health& port : event.health) {
+    told.health.push_back({plan::fraction(port.send), plan::fraction(port.receive)});
+  }
+  return told;
 }
 
-json testJson(const comm::PortTestEvent& event) {
+wire::PortTest testOf(const comm::PortTestEvent& event) {
   const comm::TestReport& report = event.report;
-  json paths = json::array();
+  wire::PortTest told{.at = report.begun,
+                      .communicator = event.communicator,
+                      .operation = report.operation,
+                      .took = report.took,
+                      .rounds = report.rounds,
+                      .lateness = report.lateness,
+                      .complete = report.complete,
+                      .changed = report.changed};
   for (const plan::PortTest::Path& path : report.slowPaths) {
-    paths.push_back({{"from", path.from}, {"to", path.to}, {"share", path.rate}});
+    told.slowPaths.push_back(
+        {.from = static_cast<int>(path.from), .to = static_cast<int>(path.to), .share = path.rate});
   }
-  return {{"at", toJson(report.begun)},
-          {"communicator", event.communicator},
-          {"operation", report.operation},
-          {"ms", toMilliseconds(report.took)},
-          {"rounds", report.rounds},
-          {"lateness", report.lateness ? json(*report.lateness) : json()},
-          {"complete", report.complete},
-          {"changed", report.changed},
-          {"slow_paths", std::move(paths)}};
+  return told;
 }
 
 /// Longer than third processes are asked where a path is dead, and than the event of a port that
@@ -84,106 +84,100 @@ void EventReport::changeCommunicator(const CommunicatorEvents& old, std::vector<
   cursor_ = {};
 }
 
-void EventReport::addNew(json& message, const CommunicatorEvents& events, bool last) {
+wire::Network EventReport::takeNew(const CommunicatorEvents& events, bool last) {
   const auto rankOf = [this](int peer) { return ranks_.empty() ? peer : ranks_[peer]; };
+  wire::Network network;
   forgotten_ += events.first.failovers - cursor_.failovers;
   forgotten_ += events.first.failbacks - cursor_.failbacks;
   forgotten_ += events.first.plans - cursor_.plans;
   forgotten_ += events.first.portTests - cursor_.portTests;
   forgotten_ += events.first.degradations - cursor_.degradations;
   cursor_ = events.first;
-  json& failovers = message["failovers"] = json::array();
   for (const auto& [peer, failover] : events.failovers) {
     if (!last && beingExplained(failover)) break;
     ++cursor_.failovers;
-    failovers.push_back({{"peer", rankOf(peer)},
-                         {"rail", failover.rail},
-                         {"cause", channel::causeName(failover.cause)},
-                         {"where", channel::whereName(failover.where)},
-                         {"dead_direction", channel::directionName(failover.deadDirection)},
-                         {"stalled", failover.stalled},
-                         {"told", failover.told},
-                         {"sending", failover.sending},
-                         {"receiving", failover.receiving},
-                         {"detected", momentOrNull(failover.detected)},
-                         {"fenced", momentOrNull(failover.fenced)},
-                         {"redelivered", momentOrNull(failover.redelivered)},
-                         {"resent_bytes", failover.resentBytes},
-                         {"duplicate_bytes", failover.duplicateBytes},
-                         {"receive_stall_ms", toMilliseconds(failover.receiveStall)}});
+    network.failovers.push_back(
+        {.peer = rankOf(peer),
+         .rail = failover.rail,
+         .cause = std::string(channel::causeName(failover.cause)),
+         .where = std::string(channel::whereName(failover.where)),
+         .deadDirection = std::string(channel::directionName(failover.deadDirection)),
+         .stalled = failover.stalled,
+         .told = failover.told,
+         .sending = failover.sending,
+         .receiving = failover.receiving,
+         .detected = momentOrNone(failover.detected),
+         .fenced = momentOrNone(failover.fenced),
+         .redelivered = momentOrNone(failover.redelivered),
+         .resentBytes = static_cast<Bytes>(failover.resentBytes),
+         .duplicateBytes = static_cast<Bytes>(failover.duplicateBytes),
+         .receiveStall = failover.receiveStall});
   }
-  json& failbacks = message["failbacks"] = json::array();
   for (const auto& event : events.failbacks) {
     ++cursor_.failbacks;
-    failbacks.push_back(
-        {{"peer", rankOf(event.peer)}, {"rail", event.rail}, {"at", toJson(event.when)}});
+    network.failbacks.push_back({rankOf(event.peer), event.rail, event.when});
   }
-  json& degradations = message["degradations"] = json::array();
   for (const auto& [peer, change] : events.degradations) {
     ++cursor_.degradations;
-    degradations.push_back({{"peer", rankOf(peer)},
-                            {"rail", change.rail},
-                            {"degraded", change.degraded},
-                            {"share", change.share},
-                            {"at", toJson(change.when)}});
+    network.degradations.push_back({.peer = rankOf(peer),
+                                    .rail = change.rail,
+                                    .degraded = change.degraded,
+                                    .share = change.share,
+                                    .at = change.when});
   }
-  json& plans = message["plans"] = json::array();
   for (const comm::PlanEvent& event : events.plans) {
     ++cursor_.plans;
-    plans.push_back(planJson(event));
+    network.plans.push_back(planOf(event));
   }
-  json& tests = message["port_tests"] = json::array();
   for (const comm::PortTestEvent& event : events.portTests) {
     ++cursor_.portTests;
-    tests.push_back(testJson(event));
+    network.portTests.push_back(testOf(event));
   }
   fabric::FabricCounters counters = before_;
   add(counters, events.counters);
-  message["counters"] = {
-      {"chunks_sent", counters.chunksSent},
-      {"chunks_arrived", counters.chunksArrived},
-      {"chunks_resent", counters.chunksResent},
-      {"chunks_duplicate", counters.chunksDuplicate},
-      {"bytes_sent", counters.bytesSent},
-      {"bytes_arrived", counters.bytesArrived},
-      {"bytes_resent", counters.bytesResent},
-      {"bytes_duplicate", counters.bytesDuplicate},
-      {"chunks_copied", counters.chunksCopied},
-      {"bytes_copied", counters.bytesCopied},
-      {"failovers", counters.failovers},
-      {"failbacks", counters.failbacks},
-      {"suspicions", counters.suspicions},
-      {"stalls", counters.stalls},
-      {"degradations", counters.degradations},
-      {"probes_sent", counters.probesSent},
-      {"datagrams_sent", counters.datagramsSent},
-      {"longest_receive_stall_us",
-       duration_cast<std::chrono::microseconds>(counters.longestReceiveStall).count()},
-      {"datagrams_rejected", counters.datagramsRejected},
-      {"connections_rejected", counters.connectionsRejected},
-      {"events_forgotten", forgotten_},
-      {"ranks_knowing_nic_distances", counters.nicDistancesKnown ? 1 : 0}};
+  const auto count = [&network](const char* name, std::uint64_t value) {
+    network.counters[name] = static_cast<std::int64_t>(value);
+  };
+  count("chunks_sent", counters.chunksSent);
+  count("chunks_arrived", counters.chunksArrived);
+  count("chunks_resent", counters.chunksResent);
+  count("chunks_duplicate", counters.chunksDuplicate);
+  count("bytes_sent", counters.bytesSent);
+  count("bytes_arrived", counters.bytesArrived);
+  count("bytes_resent", counters.bytesResent);
+  count("bytes_duplicate", counters.bytesDuplicate);
+  count("chunks_copied", counters.chunksCopied);
+  count("bytes_copied", counters.bytesCopied);
+  count("failovers", counters.failovers);
+  count("failbacks", counters.failbacks);
+  count("suspicions", counters.suspicions);
+  count("stalls", counters.stalls);
+  count("degradations", counters.degradations);
+  count("probes_sent", counters.probesSent);
+  count("datagrams_sent", counters.datagramsSent);
+  count("longest_receive_stall_us",
+        duration_cast<std::chrono::microseconds>(counters.longestReceiveStall).count());
+  count("datagrams_rejected", counters.datagramsRejected);
+  count("connections_rejected", counters.connectionsRejected);
+  count("events_forgotten", forgotten_);
+  count("ranks_knowing_nic_distances", counters.nicDistancesKnown ? 1 : 0);
+  return network;
 }
 
-void addTrace(json& message, const telemetry::Trace& trace) {
-  message["counters"]["telemetry_events"] = trace.made;
-  message["counters"]["telemetry_dropped"] = trace.dropped;
+void addTrace(wire::Network& network, const telemetry::Trace& trace) {
+  network.counters["telemetry_events"] = static_cast<std::int64_t>(trace.made);
+  network.counters["telemetry_dropped"] = static_cast<std::int64_t>(trace.dropped);
   if (trace.events.empty()) return;
-  json kind = json::array(), peer = json::array(), rail = json::array(), at = json::array();
-  json length = json::array(), bytes = json::array(), number = json::array();
+  wire::Trace& told = network.trace.emplace();
   for (const telemetry::Event& event : trace.events) {
-    kind.push_back(telemetry::nameOf(event.kind));
-    peer.push_back(event.peer);
-    rail.push_back(event.rail);
-    at.push_back(toJson(event.at));
-    length.push_back(event.length.count());
-    bytes.push_back(event.bytes);
-    number.push_back(event.number);
+    told.kind.emplace_back(telemetry::nameOf(event.kind));
+    told.peer.push_back(event.peer);
+    told.rail.push_back(event.rail);
+    told.at.push_back(event.at);
+    told.length.push_back(event.length);
+    told.bytes.push_back(static_cast<std::int64_t>(event.bytes));
+    told.number.push_back(event.number);
   }
-  message["trace"] = {{"kind", std::move(kind)},     {"peer", std::move(peer)},
-                      {"rail", std::move(rail)},     {"at", std::move(at)},
-                      {"length", std::move(length)}, {"bytes", std::move(bytes)},
-                      {"number", std::move(number)}};
 }
 
 }  // namespace faultline::workload

@@ -1,27 +1,23 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/clock.h"
 #include "resilient_ccl/comm/communicator.h"
+#include "wire/rank.h"
 
 namespace faultline::workload {
-
-/// A moment in messages: monotonic nanoseconds.
-inline nlohmann::json toJson(TimePoint moment) { return moment.time_since_epoch().count(); }
 
 /// Tells what has happened on the network, in pieces: a job that is cut off has told what it knew.
 class EventReport {
  public:
   /// Where the next message goes on.
   const comm::EventCursor& cursor() const { return cursor_; }
-  /// Adds to a message the "failovers", "failbacks", "degradations", "plans" and "port_tests" that
-  /// no message has had yet, and the "counters" from the beginning on. `events` are those from
+  /// What no message has told yet, and the counters from the beginning on; `events` are those from
   /// `cursor` on. A failover whose place is still being asked about waits for a later message,
   /// unless this is the last. What the communicator had forgotten before it was asked is counted.
-  void addNew(nlohmann::json& message, const comm::CommunicatorEvents& events, bool last);
+  wire::Network takeNew(const comm::CommunicatorEvents& events, bool last);
 
   /// All further events are of another communicator, made after this one, whose rank i was
   /// `ranks[i]` of the first; `old` has been told as the last of this one.
@@ -38,8 +34,7 @@ class EventReport {
   std::vector<int> ranks_;         // of the first one, by rank of this one; empty: they are equal
 };
 
-/// Adds "trace", one list per field of the events, when there are any; and how many were made and
-/// dropped to "counters", which must be there. After addEvents.
-void addTrace(nlohmann::json& message, const telemetry::Trace& trace);
+/// Adds the events, when there are any, and counters of how many were made and dropped.
+void addTrace(wire::Network& network, const telemetry::Trace& trace);
 
 }  // namespace faultline::workload

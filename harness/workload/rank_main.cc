@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -51,11 +52,11 @@ std::unique_ptr<Job> makeJob(const RankConfig& config) {
 }
 
 /// By the name of the phase; those for which nothing stood still are left out.
-json exposedMs(const IterationTime& time) {
-  json phases = json::object();
+std::map<std::string, Duration> exposedOf(const IterationTime& time) {
+  std::map<std::string, Duration> phases;
   for (std::size_t phase = 0; phase < time.exposed.size(); ++phase) {
     if (time.exposed[phase] == Duration::zero()) continue;
-    phases[std::string(model::kPhaseNames[phase])] = toMilliseconds(time.exposed[phase]);
+    phases[std::string(model::kPhaseNames[phase])] = time.exposed[phase];
   }
   return phases;
 }
@@ -74,7 +75,7 @@ class RankRun {
     for (const RankConfig::Nic& nic : config.nics) ports_.emplace_back(nic.device);
   }
 
-  /// Everything up to and with "done".
+  /// Everything up to and with wire::Done.
   Status run();
   /// Tells the controller and the other ranks.
   void reportError(const Status& why);
@@ -82,7 +83,11 @@ class RankRun {
  private:
   Status join();
   Server::Hooks serverHooks();
-  Status tellAll(json message);
+  Status send(const wire::FromRank& message) { return controller_.send(wire::toJson(message)); }
+  template <typename Message>
+  Status tellAll(Message message);
+  wire::Network takeNews(bool last);
+  wire::Network takeLastNews();
   Status warmUp();
   Status train();
   void tellEvents();
@@ -90,7 +95,7 @@ class RankRun {
   void prepare(std::uint64_t number, bool warmup);
   Status runIteration(std::uint64_t number, bool warmup);
   Status settle(std::uint64_t number, bool warmup);
-  Status saveIfDue(std::uint64_t nextIteration, json& end);
+  Result<Duration> saveIfDue(std::uint64_t nextIteration);
   Result<bool> trainOnce(std::uint64_t iteration);
   Result<std::uint64_t> shrink(std::uint64_t iteration);
   bool mayShrink() const;
@@ -104,6 +109,7 @@ class RankRun {
   Result<bool> stopAgreed();
   Status awaitStart();
   Status readController();
+  Status obey(const json& message);
 
   const RankConfig& config_;
   launch::MessageChannel& controller_;
@@ -138,9 +144,7 @@ Status RankRun::run() {
 }
 
 Status RankRun::join() {
-  const TimePoint loading = now();
   ASSIGN_OR_RETURN(std::optional<Checkpoint> newest, loadNewest());
-  const Duration loaded = now() - loading;
   ASSIGN_OR_RETURN(const comm::CommunicatorOptions options, communicatorOptions(config_));
   ASSIGN_OR_RETURN(communicator_, comm::Communicator::create(options));
   if (server_) {
@@ -149,10 +153,7 @@ Status RankRun::join() {
     RETURN_IF_ERROR(resumeFrom(std::move(newest)));
     RETURN_IF_ERROR(job_->join(*communicator_));
   }
-  return controller_.send({{"type", "joined"},
-                           {"at", toJson(now())},
-                           {"load_ms", toMilliseconds(loaded)},
-                           {"first_iteration", firstIteration_}});
+  return send(wire::Joined{static_cast<int>(firstIteration_)});
 }
 
 Result<std::optional<Checkpoint>> RankRun::loadNewest() const {
@@ -178,23 +179,37 @@ Status RankRun::resumeFrom(std::optional<Checkpoint> newest) {
 }
 
 Server::Hooks RankRun::serverHooks() {
-  return {.tell = [this](const json& message) { return controller_.send(message); },
-          .tellAll = [this](json message) { return tellAll(std::move(message)); }};
+  return {.tell = [this](const wire::FromRank& message) { return send(message); },
+          .tellEnd = [this](wire::End message) { return tellAll(std::move(message)); },
+          .tellServed = [this](wire::Served message) { return tellAll(std::move(message)); }};
+}
+
+wire::Network RankRun::takeNews(bool last) {
+  return events_.takeNew(communicator_->events(events_.cursor()), last);
+}
+
+wire::Network RankRun::takeLastNews() {
+  wire::Network network = takeNews(/*last=*/true);
+  addTrace(network, communicator_->trace());
+  return network;
 }
 
 /// From t = 0 on with what has happened on the network since the last time.
-Status RankRun::tellAll(json message) {
-  if (!message.value("warmup", false)) {
+template <typename Message>
+Status RankRun::tellAll(Message message) {
+  bool counts = true;
+  if constexpr (requires { message.warmup; }) counts = !message.warmup;
+  if (counts) {
     const comm::CommunicatorEvents events = communicator_->events(events_.cursor());
-    events_.addNew(message, events, /*last=*/false);
+    message.network = events_.takeNew(events, /*last=*/false);
     resources_.look();
     const Effort effort = effortSoFar();
     resources_.spend(effort - served_);
     served_ = effort;
     resources_.sent(events_.bytesSent(events));
-    resources_.addTo(message);
+    message.resources = resources_.use();
   }
-  return controller_.send(message);
+  return send(message);
 }
 
 Status RankRun::warmUp() {
@@ -207,15 +222,11 @@ Status RankRun::warmUp() {
     RETURN_IF_ERROR(settle(number, /*warmup=*/true));
   }
   RETURN_IF_ERROR(communicator_->barrier()->wait());
-  return controller_.send({{"type", "ready"}, {"at", toJson(now())}});
+  return send(wire::Ready{});
 }
 
 /// Of an iteration that takes long: if it never ends, this is all that is known.
-void RankRun::tellEvents() {
-  json message{{"type", "events"}};
-  events_.addNew(message, communicator_->events(events_.cursor()), /*last=*/false);
-  (void)controller_.send(message);
-}
+void RankRun::tellEvents() { (void)send(wire::Events{takeNews(/*last=*/false)}); }
 
 Status RankRun::train() {
   for (std::uint64_t iteration = firstIteration_; iteration < job_->iterations();) {
@@ -257,10 +268,8 @@ std::vector<int> RankRun::lostRails() const {
 /// Leaves the job for good: the others see that this process ends, and go on without it.
 Status RankRun::leave(std::vector<int> lostRails) {
   left_ = true;
-  json message{{"type", "excluded"}, {"at", toJson(now())}, {"rails", std::move(lostRails)}};
-  events_.addNew(message, communicator_->events(events_.cursor()), /*last=*/true);
-  addTrace(message, communicator_->trace());
-  return controller_.send(message);
+  return send(
+      wire::Excluded{.at = now(), .rails = std::move(lostRails), .network = takeLastNews()});
 }
 
 /// False: all have agreed to end early, before it.
@@ -277,11 +286,11 @@ Result<bool> RankRun::trainOnce(std::uint64_t iteration) {
 /// when it fails on others. Returns the iteration that is next.
 Result<std::uint64_t> RankRun::shrink(std::uint64_t iteration) {
   communicatorFailed_ = false;
-  json message{{"type", "shrunk"}, {"noticed", toJson(now())}};
+  wire::Shrunk message{.noticed = now()};
   ASSIGN_OR_RETURN(comm::Communicator::Shrunk shrunk,
                    communicator_->shrink(config_.shrinkPatience));
   const comm::CommunicatorEvents old = communicator_->events(events_.cursor());
-  events_.addNew(message, old, /*last=*/true);
+  message.network = events_.takeNew(old, /*last=*/true);
   std::vector<int> ranks;
   for (const int rank : shrunk.survivors) ranks.push_back(ranks_[rank]);
   ranks_ = std::move(ranks);
@@ -303,10 +312,10 @@ Result<std::uint64_t> RankRun::shrink(std::uint64_t iteration) {
     return status;
   }
   job_->restoreState(state);
-  message["at"] = toJson(now());
-  message["ranks"] = ranks_;
-  message["iteration"] = furthest;
-  RETURN_IF_ERROR(controller_.send(message));
+  message.at = now();
+  message.ranks = ranks_;
+  message.iteration = static_cast<int>(furthest);
+  RETURN_IF_ERROR(send(message));
   return static_cast<std::uint64_t>(furthest);
 }
 
@@ -321,8 +330,7 @@ void RankRun::prepare(std::uint64_t number, bool warmup) {
 Status RankRun::runIteration(std::uint64_t number, bool warmup) {
   Status told;
   const auto tellStart = [&](TimePoint start) {
-    told = controller_.send(
-        {{"type", "begin"}, {"iteration", number}, {"warmup", warmup}, {"at", toJson(start)}});
+    told = send(wire::Begin{static_cast<int>(number), warmup, start});
     if (!warmup) waits_->begin();
   };
   const Effort before = effortSoFar();
@@ -336,32 +344,28 @@ Status RankRun::runIteration(std::uint64_t number, bool warmup) {
     job_->corruptResult(config_.seed);
   }
   JobCheck check = job_->check(keyOf(number, warmup));
-  json end{{"type", "end"},
-           {"iteration", number},
-           {"warmup", warmup},
-           {"start", toJson(time.start)},
-           {"at", toJson(time.end)},
-           {"ms", toMilliseconds(time.end - time.start)},
-           {"wrong", check.wrong},
-           {"checked", check.checked},
-           {"digest", std::move(check.digest)},
-           {"exposed_ms", exposedMs(time)},
-           {"checkpointed", false},
-           {"checkpoint_ms", 0.0}};
+  wire::End end{.iteration = static_cast<int>(number),
+                .warmup = warmup,
+                .at = time.end,
+                .took = time.end - time.start,
+                .wrong = check.wrong,
+                .checked = check.checked,
+                .digest = std::move(check.digest),
+                .exposed = exposedOf(time)};
   if (!warmup) {
     job_->step();
-    RETURN_IF_ERROR(saveIfDue(number + 1, end));
+    ASSIGN_OR_RETURN(end.checkpoint, saveIfDue(number + 1));
   }
   // From t = 0 on: what came before it is told with the first iteration.
   if (!warmup) {
     const comm::CommunicatorEvents events = communicator_->events(events_.cursor());
-    events_.addNew(end, events, /*last=*/false);
+    end.network = events_.takeNew(events, /*last=*/false);
     resources_.look();
     resources_.spend(effort);
     resources_.sent(events_.bytesSent(events));
-    resources_.addTo(end);
+    end.resources = resources_.use();
   }
-  return controller_.send(end);
+  return send(end);
 }
 
 /// What is found wrong on the way is told with the next iteration.
@@ -374,29 +378,24 @@ Status RankRun::settle(std::uint64_t number, bool warmup) {
     communicatorFailed_ = !ran.ok();
     RETURN_IF_ERROR(ran.status());
     const JobCheck check = job_->check(keyOf(number, warmup));
-    RETURN_IF_ERROR(controller_.send(
-        {{"type", "checked"}, {"wrong", check.wrong}, {"checked", check.checked}}));
+    RETURN_IF_ERROR(send(wire::Checked{check.wrong, check.checked}));
   }
   return okStatus();
 }
 
-Status RankRun::saveIfDue(std::uint64_t nextIteration, json& end) {
+/// How long it took.
+Result<Duration> RankRun::saveIfDue(std::uint64_t nextIteration) {
   const auto every = static_cast<std::uint64_t>(config_.checkpointEvery);
-  if (every == 0 || nextIteration % every != 0) return okStatus();
+  if (every == 0 || nextIteration % every != 0) return Duration::zero();
   const TimePoint saving = now();
   RETURN_IF_ERROR(checkpoints_.save(nextIteration, job_->state()));
-  end["checkpointed"] = true;
-  end["checkpoint_ms"] = toMilliseconds(now() - saving);
-  return okStatus();
+  return now() - saving;
 }
 
 Status RankRun::finish() {
   Digest digest;
   if (job_) digest.add(job_->state().data(), job_->state().size());
-  json done{{"type", "done"}, {"state_digest", digest.hex()}};
-  events_.addNew(done, communicator_->events(events_.cursor()), /*last=*/true);
-  addTrace(done, communicator_->trace());
-  RETURN_IF_ERROR(controller_.send(done));
+  RETURN_IF_ERROR(send(wire::Done{digest.hex(), takeLastNews()}));
   return communicator_->finish();
 }
 
@@ -423,9 +422,7 @@ Status RankRun::awaitStart() {
     const auto message = controller_.receiveWithin(kControllerWait);
     if (message.status().code() == Code::kDeadlineExceeded) continue;
     if (!message.ok()) return message.status().withContext("wait for the start");
-    const std::string type = message->value("type", "");
-    startReceived_ = type == "start";
-    stopReceived_ = type == "stop";
+    RETURN_IF_ERROR(obey(*message));
   }
   return okStatus();
 }
@@ -434,30 +431,32 @@ Status RankRun::readController() {
   while (true) {
     ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
     if (!message) return okStatus();
-    const std::string type = message->value("type", "");
-    if (type == "start") startReceived_ = true;
-    if (type == "stop") stopReceived_ = true;
+    RETURN_IF_ERROR(obey(*message));
   }
 }
 
-/// The last message; `more` comes with it. If it cannot be told, the controller is gone, and knows.
-void sendError(launch::MessageChannel& controller, const Status& why, json more = json::object()) {
+Status RankRun::obey(const json& message) {
+  ASSIGN_OR_RETURN(const auto told, wire::fromJson<wire::ToRank>(message));
+  if (std::holds_alternative<wire::Start>(told)) startReceived_ = true;
+  if (std::holds_alternative<wire::Stop>(told)) stopReceived_ = true;
+  return okStatus();
+}
+
+/// The last message. If it cannot be told, the controller is gone, and knows.
+void sendError(launch::MessageChannel& controller, const Status& why,
+               std::optional<wire::Network> network = std::nullopt) {
   spdlog::error("{}", why.message());
-  json& error = more;
-  error["type"] = "error";
-  error["code"] = codeName(why.code());
-  error["message"] = why.message();
-  (void)controller.send(error);
+  const wire::Error error{why.code(), why.message(), std::move(network)};
+  (void)controller.send(wire::toJson(wire::FromRank(error)));
 }
 
 void RankRun::reportError(const Status& why) {
-  json events = json::object();
+  std::optional<wire::Network> network;
   if (communicator_) {
     communicator_->abort(why.message());
-    events_.addNew(events, communicator_->events(events_.cursor()), /*last=*/true);
-    addTrace(events, communicator_->trace());
+    network = takeLastNews();
   }
-  sendError(controller_, why, std::move(events));
+  sendError(controller_, why, std::move(network));
 }
 
 int runRank(launch::MessageChannel& controller) {

@@ -54,17 +54,17 @@ void ResourceWatch::add(const ResourceSample& sample) {
   most_.files = std::max(most_.files, sample.files);
 }
 
-void ResourceWatch::addTo(nlohmann::json& message) const {
-  if (!first_) return;
-  message["resources"] = {{"memory_start", first_->memory},
-                          {"memory_end", last_.memory},
-                          {"memory_max", most_.memory},
-                          {"files_start", first_->files},
-                          {"files_end", last_.files},
-                          {"files_max", most_.files},
-                          {"cpu_ms", toMilliseconds(spent_.cpu)},
-                          {"system_calls", spent_.systemCalls},
-                          {"sent", sent_}};
+std::optional<wire::Resources> ResourceWatch::use() const {
+  if (!first_) return std::nullopt;
+  return wire::Resources{.memoryStart = first_->memory,
+                         .memoryEnd = last_.memory,
+                         .memoryMax = most_.memory,
+                         .filesStart = static_cast<int>(first_->files),
+                         .filesEnd = static_cast<int>(last_.files),
+                         .filesMax = static_cast<int>(most_.files),
+                         .cpu = spent_.cpu,
+                         .systemCalls = static_cast<std::int64_t>(spent_.systemCalls),
+                         .sent = static_cast<Bytes>(sent_)};
 }
 
 }  // namespace faultline::workload

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/clock.h"
+#include "wire/rank.h"
 
 namespace faultline::workload {
 
@@ -40,8 +40,8 @@ class ResourceWatch {
   /// The payload that this rank had sent in all, at this moment.
   void sent(std::uint64_t bytes);
 
-  /// Adds "resources" to a message, when anything was seen.
-  void addTo(nlohmann::json& message) const;
+  /// None: nothing was seen.
+  std::optional<wire::Resources> use() const;
 
  private:
   std::optional<ResourceSample> first_;

@@ -20,7 +20,6 @@ namespace {
 using inference::Arrivals;
 using inference::Batcher;
 using inference::Request;
-using nlohmann::json;
 using Role = Batcher::Role;
 
 /// A first rank with nothing to do says so this often: to its instance, and to the controller.
@@ -93,9 +92,8 @@ class InferenceServer final : public Server {
     for (std::size_t i = 0; i < config_.server->rates.size(); ++i) {
       if (start == TimePoint{}) start = now();
       if (config_.rank == 0) {
-        RETURN_IF_ERROR(hooks.tell({{"type", "rate"},
-                                    {"rate", config_.server->firstRate + static_cast<int>(i)},
-                                    {"at", toJson(start)}}));
+        const int rate = config_.server->firstRate + static_cast<int>(i);
+        RETURN_IF_ERROR(hooks.tell(wire::Rate{rate, start}));
       }
       RETURN_IF_ERROR(serveRate(config_.server->rates[i], start));
       start = TimePoint{};
@@ -337,15 +335,14 @@ Status InferenceServer::carryOut(const Decision& decision) {
 Status InferenceServer::begin(const Batcher::Step& step) {
   const TimePoint at = now();
   for (const int id : step.ids) {
-    RETURN_IF_ERROR(hooks_->tell(
-        {{"type", "begin"}, {"iteration", id}, {"warmup", warmup_}, {"at", toJson(at)}}));
+    RETURN_IF_ERROR(hooks_->tell(wire::Begin{id, warmup_, at}));
   }
   return okStatus();
 }
 
 Status InferenceServer::tellTokens(const Batcher::Step& step) {
   if (warmup_) return okStatus();
-  return hooks_->tell({{"type", "token"}, {"requests", step.ids}, {"at", toJson(now())}});
+  return hooks_->tell(wire::Token{step.ids, now()});
 }
 
 /// A request is over on this rank.
@@ -355,19 +352,14 @@ Status InferenceServer::end(int id) {
   const bool moves = role_ == Role::kPrefill && request.output > 1;
   if (moves) RETURN_IF_ERROR(sendKeysAndValues(request));
   const Stage::Checks checks = stage_.takeChecks();
-  json message{{"type", "end"},
-               {"iteration", id},
-               {"warmup", warmup_},
-               {"at", toJson(at)},
-               {"wrong", checks.wrong},
-               {"checked", checks.checked},
-               {"checkpoint_ms", 0.0},
-               {"digest", std::string()},
-               {"ms", 0.0},
-               {"late_ms", toMilliseconds(stage_.takeLate())},
-               {"exposed_ms", json::object()}};
-  if (leads() && !moves) message["last"] = toJson(at);
-  return hooks_->tellAll(message);
+  wire::End message{.iteration = id,
+                    .warmup = warmup_,
+                    .at = at,
+                    .wrong = checks.wrong,
+                    .checked = checks.checked,
+                    .late = stage_.takeLate()};
+  if (leads() && !moves) message.last = at;
+  return hooks_->tellEnd(std::move(message));
 }
 
 /// The rank's part of a step. The first rank tells of each, so that what was done is known also of
@@ -376,10 +368,10 @@ Status InferenceServer::runStep(const Stage::Work& work) {
   const Duration computing = stage_.computing(work);
   const bool tells = leads() && !warmup_;
   if (tells && computing > kHeartbeat) {
-    RETURN_IF_ERROR(hooks_->tell({{"type", "alive"}, {"computes_ns", computing.count()}}));
+    RETURN_IF_ERROR(hooks_->tell(wire::Alive{computing}));
   }
   RETURN_IF_ERROR(stage_.run(work));
-  return tells ? hooks_->tell({{"type", "step"}}) : okStatus();
+  return tells ? hooks_->tell(wire::Step{}) : okStatus();
 }
 
 /// To the controller, unless something has been waited for for long.
@@ -387,15 +379,13 @@ Status InferenceServer::sayAlive(bool waits) {
   const TimePoint present = now();
   if (warmup_ || waits || present < lastAlive_ + kHeartbeat) return okStatus();
   lastAlive_ = present;
-  return hooks_->tell({{"type", "alive"}});
+  return hooks_->tell(wire::Alive{});
 }
 
 Status InferenceServer::tellServed() {
   const Stage::Checks checks = stage_.takeChecks();
-  return hooks_->tellAll({{"type", "served"},
-                          {"wrong", checks.wrong},
-                          {"checked", checks.checked},
-                          {"late_ms", toMilliseconds(stage_.takeLate())}});
+  return hooks_->tellServed(
+      {.wrong = checks.wrong, .checked = checks.checked, .late = stage_.takeLate()});
 }
 
 Status InferenceServer::sendKeysAndValues(const Request& request) {

@@ -2,11 +2,11 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/status.h"
 #include "harness/workload/rank_config.h"
 #include "resilient_ccl/comm/communicator.h"
+#include "wire/rank.h"
 
 namespace faultline::workload {
 
@@ -14,18 +14,18 @@ namespace faultline::workload {
 /// begin together; the first rank of an instance decides what the next step is, as requests come,
 /// and broadcasts that. Not thread-safe.
 ///
-/// What it tells the controller: "begin" when a request's prefill begins, "token" when it has its
-/// first token, "end" of a request on every rank that worked on it (by the one that has the last
-/// token with "last"), "rate" when the requests of a rate begin to come, "step" when a first rank
-/// has done one, and "alive" now and then when it does not wait for anybody, or before it computes
-/// for long. Requests are the iterations of the bench.
+/// What it tells the controller: Begin when a request's prefill begins, Token when it has its
+/// first token, End of a request on every rank that worked on it (by the one that has the last
+/// token with `last`), Rate when the requests of a rate begin to come, Step when a first rank has
+/// done one, and Alive now and then when it does not wait for anybody, or before it computes for
+/// long. Requests are the iterations of the bench.
 class Server {
  public:
   struct Hooks {
-    /// Sends a message.
-    std::function<Status(nlohmann::json)> tell;
-    /// Sends one with what has happened on the network since the last.
-    std::function<Status(nlohmann::json)> tellAll;
+    std::function<Status(const wire::FromRank&)> tell;
+    // With what has happened on the network since the last.
+    std::function<Status(wire::End)> tellEnd;
+    std::function<Status(wire::Served)> tellServed;
   };
 
   virtual ~Server() = default;

@@ -63,8 +63,11 @@ inline std::vector<std::string> schemaViolations(const SchemaJson& schema, const
         if (json.is_object() && json.contains(key)) descend(inner, json[key], "." + key);
       }
     } else if (keyword == "additionalProperties") {
+      if (!json.is_object()) continue;
       for (const auto& [key, inner] : json.items()) {
-        if (!schema.contains("properties")) descend(value, inner, "." + key);
+        if (schema.contains("properties") && schema["properties"].contains(key)) continue;
+        if (value.is_boolean() && !value.get<bool>()) say("has an unknown key " + key);
+        if (value.is_object()) descend(value, inner, "." + key);
       }
     } else if (keyword == "required") {
       for (const auto& key : value) {
@@ -73,6 +76,9 @@ inline std::vector<std::string> schemaViolations(const SchemaJson& schema, const
     } else if (keyword == "anyOf") {
       const auto fits = [&](const SchemaJson& one) { return schemaViolations(one, json).empty(); };
       if (std::ranges::none_of(value, fits)) say("fits none of the alternatives: " + json.dump());
+    } else if (keyword == "oneOf") {
+      const auto fits = [&](const SchemaJson& one) { return schemaViolations(one, json).empty(); };
+      if (std::ranges::count_if(value, fits) != 1) say("fits none or several: " + json.dump());
     } else if (keyword != "$schema" && keyword != "title" && keyword != "description") {
       throw std::runtime_error("unknown keyword " + keyword);
     }

@@ -75,21 +75,20 @@ class LaboratoryTest : public ::testing::Test {
   bool becomesActive() {
     return pollUntil(kBudget, [this] {
       for (int host = 0; host < lab_->spec().hosts; ++host) {
-        for (const rdma_vm::RailState& rail : statesOf(host)) {
+        for (const wire::RailState& rail : statesOf(host)) {
           if (rail.rdma != "4: ACTIVE" || !rail.carrier) return false;
         }
       }
       return true;
     });
   }
-  std::vector<rdma_vm::RailState> statesOf(int host) {
+  std::vector<wire::RailState> statesOf(int host) {
     auto states = lab_->railStates(host);
     EXPECT_TRUE(states.ok()) << states.status().message();
-    return states.ok()
-               ? *states
-               : std::vector<rdma_vm::RailState>(static_cast<std::size_t>(lab_->spec().rails));
+    return states.ok() ? *states
+                       : std::vector<wire::RailState>(static_cast<std::size_t>(lab_->spec().rails));
   }
-  rdma_vm::RailState stateOf(int host, int rail) {
+  wire::RailState stateOf(int host, int rail) {
     return statesOf(host)[static_cast<std::size_t>(rail)];
   }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "harness/cluster/netns_cluster.h"
@@ -13,6 +14,7 @@
 #include "harness/workload/rank_config.h"
 #include "tests/support/netns_fixture.h"
 #include "tests/support/poll_until.h"
+#include "wire/rank.h"
 
 namespace faultline::workload {
 
@@ -24,7 +26,7 @@ class TrainingJob {
  public:
   struct Rank {
     launch::Process process;
-    std::vector<nlohmann::json> messages;
+    std::vector<wire::FromRank> messages;
   };
 
   /// `shape` is what all ranks have in common; ranks, addresses and files are filled in.
@@ -66,47 +68,59 @@ class TrainingJob {
       while (true) {
         auto message = rank.process.messages().receive();
         if (!message.ok() || !*message) break;
-        rank.messages.push_back(std::move(**message));
+        const auto said = wire::fromJson<wire::FromRank>(**message);
+        EXPECT_OK(said.status());
+        if (said.ok()) rank.messages.push_back(*said);
         any = true;
       }
     }
     return any;
   }
 
-  /// All messages of a type from one rank; warm-up left out.
-  std::vector<nlohmann::json> of(int rank, const std::string& type) const {
-    std::vector<nlohmann::json> found;
-    for (const auto& message : ranks_[rank].messages) {
-      if (message["type"] == type && !message.value("warmup", false)) found.push_back(message);
+  /// All messages of a kind from one rank; warm-up left out.
+  template <typename Message>
+  std::vector<Message> of(int rank) const {
+    std::vector<Message> found;
+    for (const wire::FromRank& message : ranks_[rank].messages) {
+      const auto* const one = std::get_if<Message>(&message);
+      if (one == nullptr) continue;
+      if constexpr (requires { one->warmup; }) {
+        if (one->warmup) continue;
+      }
+      found.push_back(*one);
     }
     return found;
   }
 
-  /// Waits until every rank has sent `count` messages of a type.
-  bool await(const std::string& type, std::size_t count = 1) {
+  /// Waits until every rank has sent `count` messages of a kind.
+  template <typename Message>
+  bool await(std::size_t count = 1) {
     return test::pollUntil(kLong, [&] {
       read();
       for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
-        if (of(rank, type).size() < count) return false;
+        if (of<Message>(rank).size() < count) return false;
       }
       return true;
     });
   }
 
-  void tellAll(const std::string& type) {
-    for (Rank& rank : ranks_) EXPECT_OK(rank.process.messages().send({{"type", type}}));
+  void tell(int rank, const wire::ToRank& message) {
+    EXPECT_OK(ranks_[rank].process.messages().send(wire::toJson(message)));
+  }
+  void tellAll(const wire::ToRank& message) {
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) tell(rank, message);
   }
 
-  /// From the spawning to the controller's "start".
+  /// From the spawning to the controller's wire::Start.
   bool begin() {
-    if (!await("ready")) return false;
-    tellAll("start");
+    if (!await<wire::Ready>()) return false;
+    tellAll(wire::Start{});
     return true;
   }
 
   /// Waits for the end of all ranks and expects it to be a good one.
   void expectDone() {
-    EXPECT_TRUE(await("done"));
+    EXPECT_TRUE(await<wire::Done>());
     for (Rank& rank : ranks_) {
       const auto ended = rank.process.waitFor(kLong);
       ASSERT_TRUE(ended.ok()) << ended.status().toString();
@@ -114,7 +128,7 @@ class TrainingJob {
     }
     read();
     for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
-      for (const auto& error : of(rank, "error")) ADD_FAILURE() << error.dump();
+      for (const auto& error : of<wire::Error>(rank)) ADD_FAILURE() << error.message;
     }
   }
 
@@ -124,14 +138,16 @@ class TrainingJob {
   }
 
   /// Those of one rank: each travels in the first message that ends something after it.
-  std::vector<nlohmann::json> failoversOf(int rank) const {
-    std::vector<nlohmann::json> all;
-    for (const char* type : {"end", "done"}) {
-      for (const auto& message : of(rank, type)) {
-        if (!message.contains("failovers")) continue;
-        all.insert(all.end(), message["failovers"].begin(), message["failovers"].end());
-      }
+  std::vector<wire::Failover> failoversOf(int rank) const {
+    std::vector<wire::Failover> all;
+    const auto add = [&all](const wire::Network& network) {
+      all.insert(all.end(), network.failovers.begin(), network.failovers.end());
+    };
+    for (const wire::End& end : of<wire::End>(rank)) {
+      if (end.network) add(*end.network);
     }
+    for (const wire::Events& events : of<wire::Events>(rank)) add(events.network);
+    for (const wire::Done& done : of<wire::Done>(rank)) add(done.network);
     return all;
   }
 

@@ -16,8 +16,6 @@
 namespace faultline::workload {
 namespace {
 
-using nlohmann::json;
-
 constexpr int kNodes = 4;
 constexpr int kRails = 2;
 constexpr int kTargetNode = 1;
@@ -73,7 +71,7 @@ class TrainingTest : public test::NetnsTest {
 
   /// Applies the fault when all ranks are in this iteration and the target has sent a third of it.
   void hit(TrainingJob& job, injector::Fault& fault, std::size_t iteration) {
-    ASSERT_TRUE(job.await("end", iteration));  // the next begins after a barrier
+    ASSERT_TRUE(job.await<wire::End>(iteration));  // the next begins after a barrier
     const Bytes before = targetSent();
     ASSERT_TRUE(test::pollUntil(kLong, [&] { return targetSent() > before + kRailBytes / 3; }));
     ASSERT_OK(fault.apply());
@@ -83,10 +81,10 @@ class TrainingTest : public test::NetnsTest {
   static int inside(const TrainingJob& job, std::size_t iteration, TimePoint moment) {
     int count = 0;
     for (int rank = 0; rank < kNodes; ++rank) {
-      const auto ends = job.of(rank, "end");
+      const auto ends = job.of<wire::End>(rank);
       if (ends.size() <= iteration) continue;
-      const auto at = moment.time_since_epoch().count();
-      if (ends[iteration]["start"] < at && at < ends[iteration]["at"]) ++count;
+      const wire::End& end = ends[iteration];
+      if (end.at - end.took < moment && moment < end.at) ++count;
     }
     return count;
   }
@@ -99,14 +97,13 @@ class TrainingTest : public test::NetnsTest {
     const bool integers = config.workload.gradient.data == scenario::DataKind::kIntegers;
     std::map<std::uint64_t, std::string> digests;
     for (int rank = 0; rank < kNodes; ++rank) {
-      std::uint64_t next = firstIteration;
-      for (const json& end : job.of(rank, "end")) {
-        EXPECT_EQ(end["iteration"], next);
-        EXPECT_EQ(end["wrong"], 0) << end.dump();
-        EXPECT_EQ(end["checked"], integers ? kGradientBytes / 4 : 0);
-        EXPECT_EQ(end["digest"].get<std::string>().empty(), integers);
-        EXPECT_EQ(digests.try_emplace(next, end["digest"]).first->second,
-                  end["digest"].get<std::string>());
+      int next = static_cast<int>(firstIteration);
+      for (const wire::End& end : job.of<wire::End>(rank)) {
+        EXPECT_EQ(end.iteration, next);
+        EXPECT_EQ(end.wrong, 0);
+        EXPECT_EQ(end.checked, integers ? kGradientBytes / 4 : 0);
+        EXPECT_EQ(end.digest.empty(), integers);
+        EXPECT_EQ(digests.try_emplace(next, end.digest).first->second, end.digest);
         ++next;
       }
       EXPECT_EQ(next, config.workload.iterations);
@@ -116,9 +113,9 @@ class TrainingTest : public test::NetnsTest {
 
   /// The digest of the model, which must be the same on all ranks.
   static std::string stateOf(const TrainingJob& job) {
-    const std::string state = job.of(0, "done").at(0)["state_digest"];
+    const std::string state = job.of<wire::Done>(0).at(0).stateDigest;
     for (int rank = 1; rank < kNodes; ++rank) {
-      EXPECT_EQ(job.of(rank, "done").at(0)["state_digest"], state);
+      EXPECT_EQ(job.of<wire::Done>(rank).at(0).stateDigest, state);
     }
     return state;
   }
@@ -149,11 +146,11 @@ TEST_F(TrainingTest, WithoutAFaultEveryElementIsRight) {
   EXPECT_EQ(job->failovers(), 0);
   for (int rank = 0; rank < kNodes; ++rank) {
     // An iteration begins after the one before has ended everywhere.
-    const auto begins = job->of(rank, "begin");
-    const auto ends = job->of((rank + 1) % kNodes, "end");
+    const auto begins = job->of<wire::Begin>(rank);
+    const auto ends = job->of<wire::End>((rank + 1) % kNodes);
     ASSERT_EQ(begins.size(), ends.size());
-    for (std::size_t i = 1; i < begins.size(); ++i) EXPECT_GT(begins[i]["at"], ends[i - 1]["at"]);
-    EXPECT_GT(job->of(rank, "done").at(0)["counters"]["bytes_sent"], 0);
+    for (std::size_t i = 1; i < begins.size(); ++i) EXPECT_GT(begins[i].at, ends[i - 1].at);
+    EXPECT_GT(job->of<wire::Done>(rank).at(0).network.counters.at("bytes_sent"), 0);
   }
 }
 
@@ -165,8 +162,8 @@ TEST_F(TrainingTest, ACorruptedElementIsSeen) {
   ASSERT_TRUE(job->begin());
   job->expectDone();
   for (int rank = 0; rank < kNodes; ++rank) {
-    EXPECT_EQ(job->of(rank, "end").at(0)["wrong"], rank == 0 ? 1 : 0);
-    EXPECT_EQ(job->of(rank, "end").at(1)["wrong"], 0);
+    EXPECT_EQ(job->of<wire::End>(rank).at(0).wrong, rank == 0 ? 1 : 0);
+    EXPECT_EQ(job->of<wire::End>(rank).at(1).wrong, 0);
   }
 }
 
@@ -192,7 +189,7 @@ TEST_P(FailoverTest, APortThatGoesDownChangesNoBit) {
   ASSERT_TRUE(job->begin());
   hit(*job, *fault, kIteration);
   const TimePoint broken = fault->transitions().at(0).after;
-  ASSERT_TRUE(job->await("end", kIteration + 2));
+  ASSERT_TRUE(job->await<wire::End>(kIteration + 2));
   ASSERT_OK(fault->revert());
   job->expectDone();
 
@@ -201,10 +198,10 @@ TEST_P(FailoverTest, APortThatGoesDownChangesNoBit) {
   EXPECT_EQ(stateOf(*job), state);
   // Both ends of both links of the node's ring neighbours.
   EXPECT_GE(job->failovers(), 4);
-  for (const json& failover : job->failoversOf(kTargetNode)) {
-    EXPECT_EQ(failover["rail"], kTargetRail);
-    EXPECT_GE(failover["detected"], fault->transitions().at(0).before.time_since_epoch().count());
-    EXPECT_GE(failover["fenced"], failover["detected"]);
+  for (const wire::Failover& failover : job->failoversOf(kTargetNode)) {
+    EXPECT_EQ(failover.rail, kTargetRail);
+    EXPECT_GE(failover.detected, fault->transitions().at(0).before);
+    EXPECT_GE(failover.fenced, failover.detected);
   }
 }
 
@@ -234,7 +231,7 @@ TEST_F(TrainingTest, WithoutResilienceItHangsAndGoesOnFromTheCheckpoint) {
   const auto ends = [&] {
     first->read();
     std::size_t count = 0;
-    for (int rank = 0; rank < kNodes; ++rank) count += first->of(rank, "end").size();
+    for (int rank = 0; rank < kNodes; ++rank) count += first->of<wire::End>(rank).size();
     return count;
   };
   std::size_t ended = ends();
@@ -249,10 +246,10 @@ TEST_F(TrainingTest, WithoutResilienceItHangsAndGoesOnFromTheCheckpoint) {
   EXPECT_LT(ended, kNodes * static_cast<std::size_t>(config.workload.iterations));
   std::size_t checkpointed = std::numeric_limits<std::size_t>::max();
   for (int rank = 0; rank < kNodes; ++rank) {
-    EXPECT_TRUE(first->of(rank, "error").empty());
+    EXPECT_TRUE(first->of<wire::Error>(rank).empty());
     std::size_t saved = 0;
-    for (const json& end : first->of(rank, "end")) {
-      if (end["checkpointed"] == true) saved = end["iteration"].get<std::size_t>() + 1;
+    for (const wire::End& end : first->of<wire::End>(rank)) {
+      if (end.checkpoint > 0s) saved = static_cast<std::size_t>(end.iteration) + 1;
     }
     checkpointed = std::min(checkpointed, saved);
   }
@@ -264,7 +261,7 @@ TEST_F(TrainingTest, WithoutResilienceItHangsAndGoesOnFromTheCheckpoint) {
   ASSERT_TRUE(second->begin());
   second->expectDone();
   for (int rank = 0; rank < kNodes; ++rank) {
-    EXPECT_EQ(second->of(rank, "joined").at(0)["first_iteration"], checkpointed);
+    EXPECT_EQ(second->of<wire::Joined>(rank).at(0).firstIteration, checkpointed);
   }
   for (const auto& [iteration, digest] : expectRight(*second, config, checkpointed)) {
     EXPECT_EQ(digest, expected.at(iteration));
@@ -277,22 +274,22 @@ TEST_F(TrainingTest, StopEndsAllRanksInOrderAtTheSameIteration) {
   config.workload.iterations = 1'000'000;
   const auto job = startJob(config);
   ASSERT_TRUE(job->begin());
-  ASSERT_TRUE(job->await("end", 2));
-  job->tellAll("stop");
+  ASSERT_TRUE(job->await<wire::End>(2));
+  job->tellAll(wire::Stop{});
   job->expectDone();
   for (int rank = 1; rank < kNodes; ++rank) {
-    EXPECT_EQ(job->of(rank, "end").size(), job->of(0, "end").size());
+    EXPECT_EQ(job->of<wire::End>(rank).size(), job->of<wire::End>(0).size());
   }
 }
 
 TEST_F(TrainingTest, TheDeathOfOneRankEndsTheOthersWithAnError) {
   const RankConfig config = shape(scenario::DataKind::kIntegers);
   const auto job = startJob(config);
-  ASSERT_TRUE(job->await("ready"));
+  ASSERT_TRUE(job->await<wire::Ready>());
   ASSERT_OK(job->ranks()[2].process.signal(SIGKILL));
   ASSERT_OK(job->ranks()[2].process.waitFor(kLong).status());
   for (int rank : {0, 1, 3}) {
-    ASSERT_OK(job->ranks()[rank].process.messages().send({{"type", "start"}}));
+    job->tell(rank, wire::Start{});
   }
   for (int rank : {0, 1, 3}) {
     ASSERT_OK_AND_ASSIGN(const auto ended, job->ranks()[rank].process.waitFor(kLong));
@@ -300,9 +297,8 @@ TEST_F(TrainingTest, TheDeathOfOneRankEndsTheOthersWithAnError) {
   }
   job->read();
   for (int rank : {0, 1, 3}) {
-    ASSERT_EQ(job->of(rank, "error").size(), 1U);
-    EXPECT_THAT(job->of(rank, "error")[0]["message"].get<std::string>(),
-                testing::HasSubstr("rank 2"));
+    ASSERT_EQ(job->of<wire::Error>(rank).size(), 1U);
+    EXPECT_THAT(job->of<wire::Error>(rank)[0].message, testing::HasSubstr("rank 2"));
   }
 }
 

@@ -63,7 +63,7 @@ TEST_F(Victims, APortThatIsSwitchedOffInTheGuestIsTold) {
   watchEvents(0);
   mustRun(kClient, program({"ip", "link", "set", "rail0", "down"}));
   awaitEvent("IBV_EVENT_PORT_ERR");
-  const rdma_vm::RailState down = stateOf(kClient, 0);
+  const wire::RailState down = stateOf(kClient, 0);
   EXPECT_EQ(down.rdma, "1: DOWN");
   EXPECT_EQ(down.physical, "3: Disabled");
   EXPECT_EQ(stateOf(kClient, 1).rdma, "4: ACTIVE") << "the other rail";
@@ -78,7 +78,7 @@ TEST_F(Victims, ACableThatIsPulledOutsideIsTold) {
   watchEvents(1);
   ASSERT_OK(lab_->setCable(kClient, 1, false));
   awaitEvent("IBV_EVENT_PORT_ERR");
-  const rdma_vm::RailState pulled = stateOf(kClient, 1);
+  const wire::RailState pulled = stateOf(kClient, 1);
   EXPECT_FALSE(pulled.carrier);
   EXPECT_EQ(pulled.rdma, "1: DOWN");
   EXPECT_EQ(pulled.physical, "2: Polling");
@@ -106,7 +106,7 @@ class SilentDrop : public Victims {
     if (HasFailure()) return;
     breakIt();
     expectFailure(victim, "Failed status 12");
-    const rdma_vm::RailState state = stateOf(kClient, 0);
+    const wire::RailState state = stateOf(kClient, 0);
     const std::string told = events();
     repair();
     EXPECT_EQ(state.rdma, "4: ACTIVE");

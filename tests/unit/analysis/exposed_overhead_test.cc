@@ -78,13 +78,12 @@ TEST(ExposedOverheadTest, IsHeldAgainstWhatEqualRunsDifferBy) {
 
 TEST(ExposedOverheadTest, AnIterationsExposureIsTheMeanOfItsRanks) {
   ExposedTimes times;
-  times.ended({{"iteration", 3}, {"ms", 60.0}, {"exposed_ms", {{"gradients", 20.0}}}});
-  times.ended(
-      {{"iteration", 3}, {"ms", 60.0}, {"exposed_ms", {{"gradients", 5.0}, {"parameters", 5.0}}}});
+  times.ended({.iteration = 3, .took = 60ms, .exposed = {{"gradients", 20ms}}});
+  times.ended({.iteration = 3, .took = 60ms, .exposed = {{"gradients", 5ms}, {"parameters", 5ms}}});
   EXPECT_EQ(times.ofIteration(3), 15);
   EXPECT_FALSE(times.ofIteration(4));
   ExposedTimes unknown;
-  unknown.ended({{"iteration", 3}, {"ms", 60.0}, {"exposed_ms", nlohmann::json::object()}});
+  unknown.ended({.iteration = 3, .took = 60ms});
   EXPECT_FALSE(unknown.ofIteration(3)) << "not a job of a model";
 }
 

@@ -75,8 +75,8 @@ TEST(TrainingFactsTest, AServerSaysItsScale) {
 TEST(ExposedTimesTest, AreMeansOfRanksAndIterations) {
   ExposedTimes times;
   EXPECT_TRUE(times.rows().empty());
-  times.ended({{"ms", 100.0}, {"exposed_ms", {{"gradients", 20.0}, {"activations", 5.0}}}});
-  times.ended({{"ms", 60.0}, {"exposed_ms", {{"gradients", 12.0}}}});
+  times.ended({.took = 100ms, .exposed = {{"gradients", 20ms}, {"activations", 5ms}}});
+  times.ended({.took = 60ms, .exposed = {{"gradients", 12ms}}});
   const auto rows = times.rows();
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].phase, "activations");

@@ -123,16 +123,19 @@ TEST_F(TranscriptTest, LinesInAnotherOrderAreRefused) {
               HasSubstr("it belongs to no run"));
 }
 
-TEST_F(TranscriptTest, WhatAProcessSaidMayBeAnything) {
-  for (const std::string message : {R"({"type":"begin","iteration":"first"})", R"({"type":7})"}) {
+TEST_F(TranscriptTest, WhatAProcessSaidMustBeAMessage) {
+  const auto heard = [&](const std::string& message) {
     std::vector<std::string> lines = lines_;
     lines.insert(lines.begin() + 3,
                  R"({"line":"heard","rank":0,"at":1,"message":)" + message + "}");
-    EXPECT_THAT(whyNot(lines), HasSubstr("line 4: what a process said is not understood"));
-  }
-  std::vector<std::string> lines = lines_;
-  lines.insert(lines.begin() + 3, R"({"line":"heard","rank":0,"at":1,"message":{"type":"token"}})");
-  EXPECT_EQ(whyNot(lines), "it is replayed") << "of a job that serves nothing it says nothing";
+    return whyNot(lines);
+  };
+  EXPECT_THAT(heard(R"({"type":"begin","iteration":"first"})"),
+              HasSubstr("line 4: message.iteration: expected an integer"));
+  EXPECT_THAT(heard(R"({"type":7})"), HasSubstr("line 4: message.type: expected a string"));
+  EXPECT_THAT(heard(R"({"type":"hello"})"), HasSubstr("line 4: message.type: expected one of"));
+  EXPECT_EQ(heard(R"({"type":"token","requests":[1],"at":2})"), "it is replayed")
+      << "of a job that serves nothing it says nothing";
 }
 
 TEST_F(TranscriptTest, ARunInWhichTheBenchFailedIsLeftOut) {
@@ -148,7 +151,7 @@ TEST_F(TranscriptTest, ARunInWhichTheBenchFailedIsLeftOut) {
 
 TEST_F(TranscriptTest, OneOfAnotherVersionIsRefused) {
   EXPECT_THAT(whyNot({R"({"line":"transcript","version":99,"scenario":{}})"}),
-              HasSubstr("replays version 1, found 99"));
+              HasSubstr("replays version 2, found 99"));
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 namespace faultline::rdma_vm {
 namespace {
 
-using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -24,27 +23,27 @@ constexpr Duration kBudget = 100ms;
 
 class ScriptedLine final : public HolderLine {
  public:
-  Result<int> startFault(int /*host*/, const json& /*fault*/) override {
+  Result<int> startFault(int /*host*/, const wire::HeldFault& /*fault*/) override {
     told.push_back("start");
     return kNumber;
   }
-  Status tellFault(int fault, const json& message) override {
+  Status tellFault(int fault, const wire::ToHolder& message) override {
     EXPECT_EQ(fault, kNumber);
     RETURN_IF_ERROR(std::exchange(refusal, {}));
-    told.push_back(message.value("type", ""));
+    told.push_back(enumName(std::get<wire::CallFault>(message).call));
     if (mute) return okStatus();
-    HolderAnswer answer;
+    wire::HolderAnswer answer;
     if (!answers.empty()) {
       answer = std::move(answers.front());
       answers.pop_front();
     }
-    said.push_back(toJson(answer));
+    said.push_back(answer);
     return okStatus();
   }
-  std::optional<json> faultSaid(int fault) override {
+  std::optional<wire::FromHolder> faultSaid(int fault) override {
     EXPECT_EQ(fault, kNumber);
     if (said.empty()) return std::nullopt;
-    std::optional<json> message(std::move(said.front()));
+    std::optional message(std::move(said.front()));
     said.pop_front();
     return message;
   }
@@ -58,12 +57,12 @@ class ScriptedLine final : public HolderLine {
     return trouble;
   }
 
-  std::vector<std::string> told;     ///< "start", the types of messages, "end"
-  std::deque<HolderAnswer> answers;  ///< to the next messages; to more of them: success
-  bool mute = false;                 ///< no answers at all
-  Status refusal;                    ///< of the next message
-  Status trouble;                    ///< of listening
-  std::deque<json> said;
+  std::vector<std::string> told;           ///< "start", the types of messages, "end"
+  std::deque<wire::HolderAnswer> answers;  ///< to the next messages; to more of them: success
+  bool mute = false;                       ///< no answers at all
+  Status refusal;                          ///< of the next message
+  Status trouble;                          ///< of listening
+  std::deque<wire::FromHolder> said;
 
  private:
   static constexpr int kNumber = 7;
@@ -72,15 +71,15 @@ class ScriptedLine final : public HolderLine {
 class GuestFaultLineTest : public ::testing::Test {
  protected:
   /// An answer after that many changes.
-  static HolderAnswer after(std::size_t changes, Duration since = {}) {
-    HolderAnswer answer;
+  static wire::HolderAnswer after(std::size_t changes, Duration since = {}) {
+    wire::HolderAnswer answer;
     answer.changes = changes;
     answer.since = since;
     return answer;
   }
-  static HolderAnswer failed(Status status, std::size_t changes) {
-    HolderAnswer answer = after(changes);
-    answer.status = std::move(status);
+  static wire::HolderAnswer failed(const Status& status, std::size_t changes) {
+    wire::HolderAnswer answer = after(changes);
+    answer.outcome = wire::Outcome::of(status);
     return answer;
   }
   void prepare() { ASSERT_TRUE(fault_->prepare().ok()); }
@@ -91,8 +90,8 @@ class GuestFaultLineTest : public ::testing::Test {
   }
 
   ScriptedLine line_;
-  std::optional<GuestFault> fault_{std::in_place, line_, 1,
-                                   HeldFault{.kind = "probe", .parameters = {}}, kBudget};
+  std::optional<GuestFault> fault_{std::in_place, line_, 1, wire::HeldFault{.kind = "probe"},
+                                   kBudget};
 };
 
 TEST_F(GuestFaultLineTest, ItsHolderIsStartedOnceAndEndedWhenTheFaultIsTakenBack) {
@@ -132,7 +131,7 @@ TEST_F(GuestFaultLineTest, WhatWasNotTakenBackIsTriedAgainAndIsNoChange) {
 // Told something, the agent would start another holder.
 TEST_F(GuestFaultLineTest, AHolderThatHasEndedIsToldNothing) {
   strike();
-  line_.said.push_back({{"type", "gone"}, {"message", "killed"}});
+  line_.said.push_back(wire::Gone{"killed"});
   EXPECT_THAT(fault_->step(now()).message(), HasSubstr("has ended: killed"));
   EXPECT_EQ(fault_->evidence().status().code(), Code::kUnavailable);
   EXPECT_EQ(fault_->revert().code(), Code::kUnavailable);
@@ -143,7 +142,7 @@ TEST_F(GuestFaultLineTest, AHolderThatHasEndedIsToldNothing) {
 TEST_F(GuestFaultLineTest, WhatWasTakenBackNeedsNoHolder) {
   strike();
   EXPECT_TRUE(fault_->revert().ok());
-  line_.said.push_back({{"type", "gone"}});
+  line_.said.push_back(wire::Gone{});
   EXPECT_EQ(fault_->step(now()).code(), Code::kUnavailable);
   EXPECT_TRUE(fault_->revert().ok());
 }
@@ -159,7 +158,7 @@ TEST_F(GuestFaultLineTest, AChangeIsNotBeforeItsRequest) {
 
 TEST_F(GuestFaultLineTest, AnEndThatNobodyNoticedIsOfItsStrike) {
   strike();
-  HolderAnswer lapsed = after(2);
+  wire::HolderAnswer lapsed = after(2);
   lapsed.lapsed = 1h;
   line_.answers = {lapsed};
   const TimePoint begin = now();
@@ -208,7 +207,7 @@ TEST_F(GuestFaultLineTest, ALateAnswerIsNotTakenForThatOfTheNextCall) {
   EXPECT_EQ(fault_->revert().code(), Code::kDeadlineExceeded);
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply")) << "it is still busy with that";
   line_.mute = false;
-  line_.said.push_back(toJson(after(1)));
+  line_.said.push_back(after(1));
   line_.answers = {failed(errorf(Code::kNotRestored, "the queue is still there"), 1), after(2)};
   EXPECT_EQ(fault_->revert().code(), Code::kNotRestored) << "its own answer";
   EXPECT_TRUE(fault_->revert().ok());
@@ -223,9 +222,9 @@ TEST_F(GuestFaultLineTest, EvidenceIsAskedForOnce) {
     EXPECT_FALSE(evidence->ok);
   }
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply", "evidence"));
-  HolderAnswer answer = after(1);
+  wire::HolderAnswer answer = after(1);
   answer.evidence = {"probe", "calls", "struck", true};
-  line_.said.push_back(toJson(answer));
+  line_.said.push_back(answer);
   const auto evidence = fault_->evidence();
   ASSERT_TRUE(evidence.ok()) << evidence.status().message();
   EXPECT_TRUE(evidence->ok);

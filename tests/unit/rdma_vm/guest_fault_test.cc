@@ -46,7 +46,7 @@ class Guest {
     return calls_;
   }
 
-  HeldFault held;
+  wire::HeldFault held;
   std::atomic<int> steps{0};
   std::atomic<bool> unfit{false};      ///< for the fault
   std::atomic<bool> refuses{false};    ///< to be applied
@@ -107,9 +107,9 @@ class ProbeFault final : public injector::Fault {
 /// Two of them.
 class FakeGuests final : public HolderLine {
  public:
-  Result<int> startFault(int host, const json& fault) override {
+  Result<int> startFault(int host, const wire::HeldFault& fault) override {
     Guest& guest = guests.at(static_cast<std::size_t>(host));
-    ASSIGN_OR_RETURN(guest.held, heldFaultFromJson(fault));
+    guest.held = fault;
     ASSIGN_OR_RETURN(auto ends, launch::MessageChannel::makePair());
     const int number = next_++;
     auto holder = std::make_unique<Holder>(std::move(ends.first));
@@ -121,16 +121,21 @@ class FakeGuests final : public HolderLine {
     holders_[number] = std::move(holder);
     return number;
   }
-  Status tellFault(int fault, const json& message) override {
-    return holders_.at(fault)->near->send(message);
+  Status tellFault(int fault, const wire::ToHolder& message) override {
+    return holders_.at(fault)->near->send(wire::toJson(message));
   }
-  std::optional<json> faultSaid(int fault) override {
+  std::optional<wire::FromHolder> faultSaid(int fault) override {
     Holder& holder = *holders_.at(fault);
     if (holder.gone) return std::nullopt;
     const auto message = holder.near->receive();
-    if (message.ok()) return *message;
-    holder.gone = true;
-    return json{{"type", "gone"}, {"message", message.status().message()}};
+    if (!message.ok()) {
+      holder.gone = true;
+      return wire::Gone{message.status().message()};
+    }
+    if (!*message) return std::nullopt;
+    const auto said = wire::fromJson<wire::FromHolder>(**message);
+    EXPECT_TRUE(said.ok()) << said.status().message();
+    return said.ok() ? std::optional(*said) : std::nullopt;
   }
   Status endFault(int fault) override {
     holders_.erase(fault);
@@ -162,7 +167,7 @@ class GuestFaultTest : public ::testing::Test {
 
   std::unique_ptr<GuestFault> make(int rail = 3) {
     return std::make_unique<GuestFault>(guests_, kHost,
-                                        HeldFault{.kind = "probe", .parameters = {}, .rail = rail});
+                                        wire::HeldFault{.kind = "probe", .rail = rail});
   }
   std::unique_ptr<GuestFault> makeApplied() {
     auto fault = make();
@@ -181,7 +186,8 @@ class GuestFaultTest : public ::testing::Test {
 
 TEST_F(GuestFaultTest, EachCallReachesTheFaultInItsGuestAndNoOther) {
   {
-    GuestFault fault(guests_, kHost, {"qp_error", {{"device", "rxe1"}}, 2});
+    GuestFault fault(guests_, kHost,
+                     {.kind = "qp_error", .parameters = {{"device", "rxe1"}}, .rail = 2});
     EXPECT_TRUE(fault.prepare().ok());
     EXPECT_EQ(guest_.held.kind, "qp_error");
     EXPECT_EQ(guest_.held.parameters.at("device"), "rxe1");
@@ -370,11 +376,12 @@ TEST(HoldFaultTest, WhatCouldNotBeMadeIsEachAnswer) {
   const std::jthread holder([&] {
     (void)holdFault(ends->second, errorf(Code::kUnsupported, "a guest has no fault 'loss'"));
   });
-  for (const HolderCall call : {HolderCall::kPrepare, HolderCall::kApply}) {
-    EXPECT_TRUE(ends->first.send(toJson(call)).ok());
+  for (const auto call : {wire::FaultCall::kPrepare, wire::FaultCall::kApply}) {
+    EXPECT_TRUE(ends->first.send(wire::toJson(wire::ToHolder(wire::CallFault{call}))).ok());
     const auto message = ends->first.receiveWithin(kPatience);
-    const auto answer = holderAnswerFromJson(message.ok() ? *message : json());
-    EXPECT_EQ(answer.ok() ? answer->status.code() : Code::kOk, Code::kUnsupported);
+    const auto said = wire::fromJson<wire::FromHolder>(message.ok() ? *message : json());
+    ASSERT_TRUE(said.ok()) << said.status().message();
+    EXPECT_EQ(std::get<wire::HolderAnswer>(*said).outcome.code, Code::kUnsupported);
   }
   ends->first.release();  // with which it ends
 }
@@ -389,27 +396,31 @@ TEST(HoldFaultTest, WhatItDoesNotUnderstandEndsTheFault) {
       std::unique_ptr<injector::Fault> probe = std::make_unique<ProbeFault>(guest);
       held = holdFault(ends->second, std::move(probe));
     });
-    EXPECT_TRUE(ends->first.send(toJson(HolderCall::kApply)).ok());
+    EXPECT_TRUE(
+        ends->first.send(wire::toJson(wire::ToHolder(wire::CallFault{wire::FaultCall::kApply})))
+            .ok());
     EXPECT_TRUE(ends->first.send({{"type", "explode"}}).ok());
     EXPECT_TRUE(pollUntil(kPatience, [&] { return guest.calls().size() == 2; }));
     ends->first.release();
   }
   EXPECT_EQ(held.code(), Code::kInvalidArgument);
-  EXPECT_THAT(held.message(), HasSubstr("'explode'"));
+  EXPECT_THAT(held.message(), HasSubstr("\"explode\""));
   EXPECT_THAT(guest.calls(), ElementsAre("apply", "revert"));
 }
 
 TEST(HeldFaultTest, AGuestHasFaultsOfRdmaDevicesAndOfQueuePairs) {
-  const auto make = [](const HeldFault& held) { return makeHeldFault(held, /*network=*/-1); };
-  const auto device = make({"rdma_port_down", {}, 1});
+  const auto make = [](const wire::HeldFault& held) { return makeHeldFault(held, /*network=*/-1); };
+  const auto device = make({.kind = "rdma_port_down", .parameters = {}, .rail = 1});
   ASSERT_TRUE(device.ok()) << device.status().message();
   EXPECT_THAT((*device)->mechanism(), HasSubstr("of the RDMA port"));
-  const auto pair = make({"qp_error", {}, 0});
+  const auto pair = make({.kind = "qp_error", .parameters = {}, .rail = 0});
   ASSERT_TRUE(pair.ok()) << pair.status().message();
   EXPECT_THAT((*pair)->mechanism(), HasSubstr("ibv_modify_qp"));
-  EXPECT_EQ(make({"loss", {{"percent", "1%"}}, 0}).status().code(), Code::kUnsupported);
-  EXPECT_EQ(make({"explode", {}, 0}).status().code(), Code::kNotFound);
-  const auto often = make({"rdma_throttle", {{"rate", "often"}}, 0});
+  EXPECT_EQ(make({.kind = "loss", .parameters = {{"percent", "1%"}}, .rail = 0}).status().code(),
+            Code::kUnsupported);
+  EXPECT_EQ(make({.kind = "explode", .parameters = {}, .rail = 0}).status().code(),
+            Code::kNotFound);
+  const auto often = make({.kind = "rdma_throttle", .parameters = {{"rate", "often"}}, .rail = 0});
   EXPECT_EQ(often.status().code(), Code::kInvalidArgument);
 }
 
@@ -417,7 +428,7 @@ TEST(HeldFaultTest, ParametersComeBackAsTheyWere) {
   const injector::FaultKind& kind = *injector::findFaultKind("rdma_throttle");
   const auto parameters = injector::FaultParameters::parse(kind, {{"rate", "2Mbit"}});
   ASSERT_TRUE(parameters.ok());
-  const HeldFault held = heldFault("rdma_throttle", *parameters, 1);
+  const wire::HeldFault held = heldFault("rdma_throttle", *parameters, 1);
   EXPECT_EQ(held.kind, "rdma_throttle");
   EXPECT_EQ(held.rail, 1);
   const auto back = injector::FaultParameters::parse(kind, held.parameters);

@@ -170,31 +170,6 @@ TEST(RoomFds, NoTwoAreTheSame) {
       << "they are inherited in a row";
 }
 
-TEST(Messages, AreReadBack) {
-  const RoomJob job{3, "/usr/bin/qemu", {{"qemu", "-a"}, {"qemu", "-b"}}};
-  const auto room = roomJobFromJson(toJson(job));
-  ASSERT_TRUE(room.ok());
-  EXPECT_EQ(room->nics, 3);
-  EXPECT_EQ(room->executable, job.executable);
-  EXPECT_EQ(room->guests, job.guests);
-  EXPECT_EQ(roomJobFromJson({{"nics", 3}}).status().code(), Code::kInvalidArgument);
-
-  const auto setup = guestSetupFromJson(toJson(GuestSetup{1, 3, 4200}));
-  ASSERT_TRUE(setup.ok());
-  EXPECT_EQ(setup->host, 1);
-  EXPECT_EQ(setup->nics, 3);
-  EXPECT_EQ(setup->mtu, 4200U);
-  EXPECT_FALSE(guestSetupFromJson(nlohmann::json::array()).ok());
-
-  const auto rails = railStatesFromJson(toJson({RailState{"up", true, "4: ACTIVE", "5: LinkUp"}}));
-  ASSERT_TRUE(rails.ok());
-  ASSERT_EQ(rails->size(), 1U);
-  EXPECT_EQ(rails->front().link, "up");
-  EXPECT_TRUE(rails->front().carrier);
-  EXPECT_EQ(rails->front().rdma, "4: ACTIVE");
-  EXPECT_EQ(rails->front().physical, "5: LinkUp");
-}
-
 TEST(Qmp, AnswersAreToldFromEventsAndRefusals) {
   EXPECT_EQ(qmpSetLink("nic1", false),
             "{\"arguments\":{\"name\":\"nic1\",\"up\":false},\"execute\":\"set_link\"}\n");
@@ -305,60 +280,6 @@ TEST_F(Switch, IsSharedWithWhoHasTheDescriptor) {
   other->at(2, 1).blocked = 1;
   EXPECT_THAT(forwarded(0, 1, macOf(2, 1)), IsEmpty());
   EXPECT_EQ(other->at(2, 1).dropped, 1U);
-}
-
-TEST(FaultHolderMessages, ComeBackAsTheyWere) {
-  const auto held =
-      heldFaultFromJson(toJson(HeldFault{"qp_error", {{"device", "rxe1"}}, 3, "NUMBER=7"}));
-  ASSERT_TRUE(held.ok());
-  EXPECT_EQ(held->kind, "qp_error");
-  EXPECT_EQ(held->parameters.at("device"), "rxe1");
-  EXPECT_EQ(held->rail, 3);
-  EXPECT_EQ(held->startedWith, "NUMBER=7");
-  for (const HolderCall call :
-       {HolderCall::kPrepare, HolderCall::kApply, HolderCall::kEvidence, HolderCall::kRevert}) {
-    const auto back = holderCallFromJson(toJson(call));
-    ASSERT_TRUE(back.ok());
-    EXPECT_EQ(*back, call);
-  }
-  const HolderAnswer answer{errorf(Code::kNotRestored, "no"),  "netlink", 2, 5ms, 7ms,
-                            {"loss", "frames", "3 of 4", true}};
-  const auto back = holderAnswerFromJson(toJson(answer));
-  ASSERT_TRUE(back.ok());
-  EXPECT_EQ(back->status.code(), Code::kNotRestored);
-  EXPECT_EQ(back->status.message(), "no");
-  EXPECT_EQ(back->mechanism, "netlink");
-  EXPECT_EQ(back->changes, 2u);
-  EXPECT_EQ(back->since, 5ms);
-  EXPECT_EQ(back->lapsed, 7ms);
-  EXPECT_EQ(back->evidence.fault, "loss");
-  EXPECT_EQ(back->evidence.kind, "frames");
-  EXPECT_EQ(back->evidence.observed, "3 of 4");
-  EXPECT_TRUE(back->evidence.ok);
-  const auto empty = holderAnswerFromJson(toJson(HolderAnswer{}));
-  ASSERT_TRUE(empty.ok());
-  EXPECT_TRUE(empty->status.ok());
-  EXPECT_FALSE(empty->lapsed);
-}
-
-TEST(FaultHolderMessages, WhatCannotBeUnderstoodIsAnError) {
-  EXPECT_FALSE(heldFaultFromJson({{"kind", "qp_error"}}).ok());
-  EXPECT_FALSE(heldFaultFromJson(nullptr).ok());
-  for (const nlohmann::json& call :
-       {nlohmann::json{{"type", "explode"}}, nlohmann::json("apply"), nlohmann::json()}) {
-    EXPECT_FALSE(holderCallFromJson(call).ok());
-  }
-  nlohmann::json answer = toJson(HolderAnswer{});
-  answer["code"] = 1000;
-  const auto unknown = holderAnswerFromJson(answer);
-  ASSERT_TRUE(unknown.ok());
-  EXPECT_EQ(unknown->status.code(), Code::kInternal) << "no success";
-  answer.erase("evidence");
-  EXPECT_FALSE(holderAnswerFromJson(answer).ok());
-  EXPECT_EQ(brokenFromJson({{"type", "broken"}, {"code", 6}, {"message", "gone"}}).message(),
-            "gone");
-  EXPECT_FALSE(brokenFromJson({{"type", "broken"}}).ok());
-  EXPECT_FALSE(brokenFromJson({{"code", 0}, {"message", ""}}).ok()) << "it failed";
 }
 
 }  // namespace

@@ -11,11 +11,11 @@ namespace {
 constexpr Duration kLong = 200ms;
 
 RailView pulled() {
-  return {.seen = RailState{"down", false, "1: DOWN", "3: Disabled"}, .silent = kLong};
+  return {.seen = wire::RailState{"down", false, "1: DOWN", "3: Disabled"}, .silent = kLong};
 }
 
 RailView cutOff() {
-  return {.seen = RailState{"up", true, "4: ACTIVE", "5: LinkUp"},
+  return {.seen = wire::RailState{"up", true, "4: ACTIVE", "5: LinkUp"},
           .unserved = kLong,
           .arrived = 1,
           .dropped = 1};

@@ -281,7 +281,7 @@ TEST_F(CommandRecordTest, EachProcessGetsItsArgumentsAndItsEnvironment) {
   EXPECT_EQ(process.program.environment.at("B"), "plugin") << "the row's replaces the workload's";
   EXPECT_EQ(process.program.environment.at("RANK"), "1");
   EXPECT_EQ(process.program.environment.at("FAULTLINE_BLOCK"), "1");
-  EXPECT_EQ(process.program.stdout_path, "/out/rank1/stdout.txt");
+  EXPECT_EQ(process.program.stdoutPath, "/out/rank1/stdout.txt");
 }
 
 TEST(NcclProgramTest, TheRowsKindComesBetweenTheWorkloadAndTheRow) {

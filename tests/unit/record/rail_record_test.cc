@@ -10,34 +10,35 @@ namespace faultline::run {
 namespace {
 
 /// Rank 2 lost rail 0 to rank 1, 20 ms after the damage at 100 ms; back after 90 ms in all.
-json failover(int resentBytes = 0, double stall = 0, bool receiving = true) {
-  return {{"failovers",
-           {{{"peer", 1},
-             {"rail", 0},
-             {"cause", "path"},
-             {"told", false},
-             {"detected", moment(120)},
-             {"fenced", moment(130)},
-             {"redelivered", moment(190)},
-             {"sending", resentBytes > 0},
-             {"receiving", receiving},
-             {"resent_bytes", resentBytes},
-             {"receive_stall_ms", stall}}}},
-          {"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(400)}}}},
-          {"degradations",
-           {{{"peer", 1}, {"rail", 0}, {"degraded", true}, {"share", 0.5}, {"at", moment(410)}},
-            {{"peer", 1}, {"rail", 0}, {"degraded", false}, {"share", 1.0}, {"at", moment(450)}},
-            {{"peer", 1}, {"rail", 1}, {"degraded", true}, {"share", 0.1}, {"at", moment(420)}}}},
-          {"counters", {{"chunks_sent", 7}, {"longest_receive_stall_us", 30}}}};
+wire::Network failover(Bytes resentBytes = 0, int stall = 0, bool receiving = true) {
+  wire::Network told;
+  told.failovers.push_back({.peer = 1,
+                            .rail = 0,
+                            .cause = "path",
+                            .where = "unknown",
+                            .deadDirection = "unknown",
+                            .sending = resentBytes > 0,
+                            .receiving = receiving,
+                            .detected = at(120),
+                            .fenced = at(130),
+                            .redelivered = at(190),
+                            .resentBytes = resentBytes,
+                            .receiveStall = stall * 1ms});
+  told.failbacks = {{.peer = 1, .rail = 0, .at = at(400)}};
+  told.degradations = {{.peer = 1, .rail = 0, .degraded = true, .share = 0.5, .at = at(410)},
+                       {.peer = 1, .rail = 0, .degraded = false, .share = 1, .at = at(450)},
+                       {.peer = 1, .rail = 1, .degraded = true, .share = 0.1, .at = at(420)}};
+  told.counters = {{"chunks_sent", 7}, {"longest_receive_stall_us", 30}};
+  return told;
 }
 
 class FailoverRecordTest : public RunRecordTest {
  protected:
-  reports::Run done(const json& message, bool known = true) {
+  reports::Run done(const wire::Network& message, bool known = true) {
     RunRecord record(scenario_, planned_);
     record.started(kStart);
     record.events(2, message);
-    record.events(3, {{"counters", {{"chunks_sent", 5}, {"longest_receive_stall_us", 20}}}});
+    record.events(3, {.counters = {{"chunks_sent", 5}, {"longest_receive_stall_us", 20}}});
     Observed observed;
     const auto damaged = [&](int rail, TimePoint before, TimePoint after) {
       observed.changes.faults.push_back(
@@ -127,8 +128,8 @@ TEST_F(FailoverRecordTest, WithoutAKnownFaultThePauseBeginsWhenItWasSeen) {
 }
 
 TEST_F(FailoverRecordTest, OneThatDoesNotSayWhenItWasSeenIsExplainedByNoDamage) {
-  json untimed = failover();
-  untimed["failovers"][0].erase("detected");
+  wire::Network untimed = failover();
+  untimed.failovers[0].detected.reset();
   const reports::Run run = done(untimed);
   ASSERT_EQ(run.failovers.size(), 1u);
   EXPECT_EQ(run.failovers[0].detected_ms, std::nullopt);
@@ -143,15 +144,15 @@ TEST_F(FailoverRecordTest, OneThatDoesNotSayWhenItWasSeenIsExplainedByNoDamage) 
 }
 
 TEST_F(RunRecordTest, WhatTwoRanksRecordedStandsInOneListPerField) {
-  const json trace{{"kind", {"chunk_sent", "chunk_arrived"}},
-                   {"peer", {1, 2}},
-                   {"rail", {0, -1}},
-                   {"at", {moment(20), moment(30)}},
-                   {"length", {0, 1'500'000}},
-                   {"bytes", {65536, 7}},
-                   {"number", {3, 4}}};
-  record_.events(0, {{"trace", trace}});
-  record_.events(3, {{"trace", trace}});
+  const wire::Trace trace{.kind = {"chunk_sent", "chunk_arrived"},
+                          .peer = {1, 2},
+                          .rail = {0, -1},
+                          .at = {at(20), at(30)},
+                          .length = {0ms, 1'500us},
+                          .bytes = {65536, 7},
+                          .number = {3, 4}};
+  record_.events(0, {.trace = trace});
+  record_.events(3, {.trace = trace});
   const reports::Telemetry all = record_.finish({}).run.telemetry;
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all.rank, (std::vector<int>{0, 0, 3, 3}));
@@ -163,30 +164,29 @@ TEST_F(RunRecordTest, WhatTwoRanksRecordedStandsInOneListPerField) {
 }
 
 TEST_F(RunRecordTest, WhatBeginsWhereAnotherEndsDoesNotOverlapItWhenRounded) {
-  const auto begin = at(20).time_since_epoch().count();
   // Both rounded up apart, the first would end a microsecond after the second begins.
-  const json trace{{"kind", {"chunk_sent", "chunk_sent"}},
-                   {"peer", {1, 1}},
-                   {"rail", {0, 0}},
-                   {"at", {begin + 500, begin + 1'100}},
-                   {"length", {600, 1'000}},
-                   {"bytes", {1, 1}},
-                   {"number", {1, 2}}};
-  record_.events(0, {{"trace", trace}});
+  const wire::Trace trace{.kind = {"chunk_sent", "chunk_sent"},
+                          .peer = {1, 1},
+                          .rail = {0, 0},
+                          .at = {at(20) + 500ns, at(20) + 1'100ns},
+                          .length = {600ns, 1'000ns},
+                          .bytes = {1, 1},
+                          .number = {1, 2}};
+  record_.events(0, {.trace = trace});
   const reports::Telemetry all = record_.finish({}).run.telemetry;
   ASSERT_EQ(all.size(), 2u);
   EXPECT_NEAR(all.at_ms[0] + all.ms[0], all.at_ms[1], 1e-9);
 }
 
 TEST_F(FailoverRecordTest, AFailoverIsRestoredByTheFirstFailbackOfItsRailWheneverItIsTold) {
-  json early = failover();
-  early["failbacks"] = {{{"peer", 1}, {"rail", 0}, {"at", moment(110)}},   // before it was detected
-                        {{"peer", 1}, {"rail", 1}, {"at", moment(150)}},   // another rail
-                        {{"peer", 3}, {"rail", 0}, {"at", moment(160)}}};  // another peer
+  wire::Network early = failover();
+  early.failbacks = {{.peer = 1, .rail = 0, .at = at(110)},   // before it was detected
+                     {.peer = 1, .rail = 1, .at = at(150)},   // another rail
+                     {.peer = 3, .rail = 0, .at = at(160)}};  // another peer
   record_.events(2, early);
-  record_.events(3, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(170)}}}}});
-  record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(300)}}}}});
-  record_.events(2, {{"failbacks", {{{"peer", 1}, {"rail", 0}, {"at", moment(500)}}}}});
+  record_.events(3, {.failbacks = {{.peer = 1, .rail = 0, .at = at(170)}}});
+  record_.events(2, {.failbacks = {{.peer = 1, .rail = 0, .at = at(300)}}});
+  record_.events(2, {.failbacks = {{.peer = 1, .rail = 0, .at = at(500)}}});
   const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.failovers.size(), 1u);
   EXPECT_EQ(run.failovers[0].restored_ms, 300);
@@ -194,16 +194,16 @@ TEST_F(FailoverRecordTest, AFailoverIsRestoredByTheFirstFailbackOfItsRailWheneve
 }
 
 TEST_F(FailoverRecordTest, OneThatIsNotRestoredSaysNothing) {
-  json message = failover();
-  message.erase("failbacks");
+  wire::Network message = failover();
+  message.failbacks.clear();
   EXPECT_EQ(done(message).failovers[0].restored_ms, std::nullopt);
 }
 
 TEST_F(FailoverRecordTest, ARunThatWasCutOffHasWhatWasToldUntilThen) {
-  json end = failover();
-  end["counters"] = {{"chunks_sent", 3}};
+  wire::Network end = failover();
+  end.counters = {{"chunks_sent", 3}};
   record_.events(2, end);
-  record_.events(2, {{"counters", {{"chunks_sent", 8}}}});
+  record_.events(2, {.counters = {{"chunks_sent", 8}}});
   record_.failed(kStart, reports::RunStatus::kFailed, "interrupted");
   const reports::Run run = record_.finish({}).run;
   EXPECT_EQ(run.failovers.size(), 1u);
@@ -211,9 +211,9 @@ TEST_F(FailoverRecordTest, ARunThatWasCutOffHasWhatWasToldUntilThen) {
 }
 
 TEST_F(FailoverRecordTest, CountersOfAllLivesOfAJobAdd) {
-  record_.events(2, {{"counters", {{"chunks_sent", 8}}}});
+  record_.events(2, {.counters = {{"chunks_sent", 8}}});
   restart(700, 110, 800, 900);
-  record_.events(2, {{"counters", {{"chunks_sent", 3}}}});
+  record_.events(2, {.counters = {{"chunks_sent", 3}}});
   EXPECT_EQ(record_.finish({}).run.counters.at("chunks_sent"), 11);
 }
 

@@ -8,12 +8,9 @@
 /// Messages of four ranks in, the run's entry out; all moments are milliseconds after kStart.
 namespace faultline::run {
 
-using nlohmann::json;
-
 inline constexpr TimePoint kStart = TimePoint(1000s);
 
 inline TimePoint at(int ms) { return kStart + ms * 1ms; }
-inline json moment(int ms) { return at(ms).time_since_epoch().count(); }
 
 class RunRecordTest : public ::testing::Test {
  protected:
@@ -26,18 +23,17 @@ class RunRecordTest : public ::testing::Test {
 
   void begin(int iteration, int ms) {
     for (int rank = 0; rank < ranks(); ++rank) {
-      record_.iterationBegan({{"iteration", iteration}, {"at", moment(ms + rank)}});
+      record_.iterationBegan({.iteration = iteration, .at = at(ms + rank)});
     }
   }
   /// Each rank a millisecond later than the one before: the last one counts.
-  void end(int iteration, int ms, double checkpoint = 0) {
+  void end(int iteration, int ms, int checkpoint = 0) {
     for (int rank = 0; rank < ranks(); ++rank) {
-      record_.iterationEnded(rank, {{"iteration", iteration},
-                                    {"at", moment(ms - ranks() + 1 + rank)},
-                                    {"checked", 100},
-                                    {"wrong", 0},
-                                    {"digest", fmt::format("{}/{}", iteration, rank)},
-                                    {"checkpoint_ms", checkpoint}});
+      record_.iterationEnded(rank, {.iteration = iteration,
+                                    .at = at(ms - ranks() + 1 + rank),
+                                    .checked = 100,
+                                    .digest = fmt::format("{}/{}", iteration, rank),
+                                    .checkpoint = checkpoint * 1ms});
     }
   }
   void iteration(int index, int from, int to) {

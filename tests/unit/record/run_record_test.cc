@@ -17,15 +17,13 @@ TEST_F(RunRecordTest, ThoseThatAreLeftGoOnAndDoAsMuchLess) {
   begin(1, 100);
   // Rank 2 of four is gone; the others are told one after the other.
   for (const int rank : {0, 1, 3}) {
-    record_.shrunk({{"noticed", moment(150 + rank)},
-                    {"at", moment(400 + rank)},
-                    {"ranks", {0, 1, 3}},
-                    {"iteration", 1}},
-                   at(140));
+    record_.shrunk(
+        {.noticed = at(150 + rank), .at = at(400 + rank), .ranks = {0, 1, 3}, .iteration = 1},
+        at(140));
   }
   for (const int rank : {0, 1, 3}) {
-    record_.iterationBegan({{"iteration", 1}, {"at", moment(410)}});
-    record_.iterationEnded(rank, {{"iteration", 1}, {"at", moment(500)}});
+    record_.iterationBegan({.iteration = 1, .at = at(410)});
+    record_.iterationEnded(rank, {.iteration = 1, .at = at(500)});
   }
   const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.shrinks.size(), 1u);
@@ -41,7 +39,7 @@ TEST_F(RunRecordTest, ThoseThatAreLeftGoOnAndDoAsMuchLess) {
 
 TEST_F(RunRecordTest, WhoIsExcludedIsToldWithItsDeadPorts) {
   iteration(0, 0, 100);
-  record_.excluded(2, {{"at", moment(150)}, {"rails", {1, 3}}});
+  record_.excluded(2, {.at = at(150), .rails = {1, 3}});
   const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.exclusions.size(), 1u);
   EXPECT_EQ(run.exclusions[0].rank, 2);
@@ -70,16 +68,14 @@ TEST_F(RunRecordTest, ThroughputCountsIterationsAndCheckpointsButNotTheGapsBetwe
 
 TEST_F(RunRecordTest, WhatRanksHoldIsWhatTheirLastMessageSays) {
   for (const int files : {31, 33}) {
-    record_.iterationEnded(2, {{"iteration", 0},
-                               {"resources",
-                                {{"memory_start", 100},
-                                 {"memory_end", 150},
-                                 {"memory_max", 170},
-                                 {"files_start", 30},
-                                 {"files_end", files},
-                                 {"files_max", 34}}}});
+    record_.iterationEnded(2, {.resources = wire::Resources{.memoryStart = 100,
+                                                            .memoryEnd = 150,
+                                                            .memoryMax = 170,
+                                                            .filesStart = 30,
+                                                            .filesEnd = files,
+                                                            .filesMax = 34}});
   }
-  record_.iterationEnded(3, {{"iteration", 0}});  // could not look
+  record_.iterationEnded(3, {});  // could not look
   const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.resources.size(), 1u);
   const reports::ResourceUse& use = run.resources[0];
@@ -208,10 +204,10 @@ TEST_F(RunRecordTest, ARunThatDidNotEndHasNoThroughputAndIsNotCompleted) {
 
 TEST_F(RunRecordTest, AFailoverThatWasNeverOverHasPausedUntilTheJobGaveUp) {
   begin(0, 0);
-  json failover{{"peer", 1}, {"rail", 0}, {"sending", true}, {"detected", moment(50)}};
-  record_.events(0, {{"failovers", {failover}}});
-  failover["redelivered"] = moment(60);
-  record_.events(2, {{"failovers", {failover}}});
+  wire::Failover failover{.peer = 1, .sending = true, .detected = at(50)};
+  record_.events(0, {.failovers = {failover}});
+  failover.redelivered = at(60);
+  record_.events(2, {.failovers = {failover}});
   record_.failed(at(5000), RunStatus::kFailed, "rank 0 gave up");
   const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.failovers.size(), 2u);
@@ -221,9 +217,7 @@ TEST_F(RunRecordTest, AFailoverThatWasNeverOverHasPausedUntilTheJobGaveUp) {
 
 TEST_F(RunRecordTest, RanksThatWaitedForOnesThatAreGoneStalledUntilTheyNoticed) {
   begin(0, 0);
-  record_.shrunk(
-      {{"noticed", moment(950)}, {"at", moment(1400)}, {"ranks", {0, 1, 3}}, {"iteration", 0}},
-      at(40));
+  record_.shrunk({.noticed = at(950), .at = at(1400), .ranks = {0, 1, 3}, .iteration = 0}, at(40));
   EXPECT_EQ(record_.finish({}).run.counters.at("longest_receive_stall_us"), 910'000);
 }
 
@@ -257,10 +251,10 @@ TEST_F(RunRecordTest, AJobThatWentOnAfterTheFaultHasNotStalledSinceThen) {
 }
 
 TEST_F(RunRecordTest, WhatKilledRanksHeldIsKept) {
-  const json resources{{"memory_start", 100}, {"memory_max", 900}, {"sent", 5}};
-  record_.iterationEnded(0, {{"iteration", 0}, {"resources", resources}});
+  const wire::Resources resources{.memoryStart = 100, .memoryMax = 900, .sent = 5};
+  record_.iterationEnded(0, {.resources = resources});
   restart(700, 80, 800, 900);
-  record_.iterationEnded(0, {{"iteration", 0}, {"resources", {{"memory_max", 120}}}});
+  record_.iterationEnded(0, {.resources = wire::Resources{.memoryMax = 120}});
   const reports::Run run = record_.finish({}).run;
   ASSERT_EQ(run.resources.size(), 2u);
   EXPECT_EQ(run.resources[0].memory_max_bytes, 900);
@@ -303,10 +297,10 @@ TEST_F(DigestRecordTest, AnIterationThatWasDoneAgainCountsOnce) {
   const auto digest = [&](const std::vector<int>& iterations) {
     RunRecord record(scenario_, planned_);
     for (const int iteration : iterations) {
-      record.iterationBegan({{"iteration", iteration}});
+      record.iterationBegan({.iteration = iteration});
       for (int rank = 0; rank < ranks(); ++rank) {
         record.iterationEnded(
-            rank, {{"iteration", iteration}, {"digest", fmt::format("{}/{}", iteration, rank)}});
+            rank, {.iteration = iteration, .digest = fmt::format("{}/{}", iteration, rank)});
       }
     }
     return record.finish({}).run.digest;
@@ -319,7 +313,7 @@ TEST_F(DigestRecordTest, OneDifferentResultOnOneRankChangesIt) {
   const auto digest = [&](const std::string& ofRank3) {
     RunRecord record(scenario_, planned_);
     for (int rank = 0; rank < ranks(); ++rank) {
-      record.iterationEnded(rank, {{"iteration", 0}, {"digest", rank == 3 ? ofRank3 : "same"}});
+      record.iterationEnded(rank, {.digest = rank == 3 ? ofRank3 : "same"});
     }
     return record.finish({}).run.digest;
   };

@@ -34,18 +34,18 @@ scenario::Scenario someServer() {
   return scenario;
 }
 
-std::int64_t at(Duration after) { return (kServerStart + after).time_since_epoch().count(); }
+TimePoint at(Duration after) { return kServerStart + after; }
 
 void rate(ServingRecord& record, int number, Duration when) {
-  record.told(0, {{"type", "rate"}, {"rate", number}, {"at", at(when)}});
+  record.told(wire::Rate{number, at(when)});
 }
-void begin(ServingRecord& record, int id) { record.begun({{"iteration", id}}); }
+void begin(ServingRecord& record, int id) { record.begun({.iteration = id}); }
 void token(ServingRecord& record, int id, Duration when) {
-  record.told(0, {{"type", "token"}, {"requests", {id}}, {"at", at(when)}});
+  record.told(wire::Token{{id}, at(when)});
 }
 void end(ServingRecord& record, int id, Duration when) {
-  record.ended(1, {{"iteration", id}});  // a rank that does not have the last token
-  record.ended(0, {{"iteration", id}, {"last", at(when)}});
+  record.ended(1, {.iteration = id});  // a rank that does not have the last token
+  record.ended(0, {.iteration = id, .last = at(when)});
 }
 
 reports::Run finished(ServingRecord& record) {
@@ -133,13 +133,13 @@ TEST(ServingRecordTest, AfterARestartIsAskedForWhatIsMissing) {
 TEST(ServingRecordTest, StepsAndLatenessAreThoseOfAllAttempts) {
   ServingRecord record(someServer(), 0);
   rate(record, 0, 0ms);
-  for (int step = 0; step < 3; ++step) record.told(0, {{"type", "step"}});
-  record.ended(0, {{"iteration", 0}, {"late_ms", 2.0}});
-  record.ended(1, {{"iteration", 0}, {"late_ms", 3.5}});
+  for (int step = 0; step < 3; ++step) record.told(wire::Step{});
+  record.ended(0, {.late = 2ms});
+  record.ended(1, {.late = 3'500us});
   // Killed, and begun again: each attempt tells what is new.
-  record.told(2, {{"type", "step"}});
-  record.ended(0, {{"iteration", 0}, {"late_ms", 2.0}});
-  record.told(0, {{"type", "served"}, {"late_ms", 0.25}});
+  record.told(wire::Step{});
+  record.ended(0, {.late = 2ms});
+  record.served(0, {.late = 250us});
   const reports::Run run = finished(record);
   EXPECT_EQ(run.counters.at("steps"), 4);
   EXPECT_EQ(run.counters.at("late_compute_us"), 4250) << "of the slowest rank";

@@ -35,8 +35,9 @@ Verdict verdict(const std::string& text, std::vector<MetricValue> values) {
 TEST(MetricTableTest, EachDescriptionStandsAlone) {
   for (const Metric& metric : metricTable()) {
     EXPECT_THAT(std::string(metric.doc), Not(HasSubstr("likewise"))) << metric.path;
-    for (const char* const start : {"its ", "it ", "those ", "of them,", "the longest;", "the least of",
-                                    "requests that have it", "from then", "from that"}) {
+    for (const char* const start :
+         {"its ", "it ", "those ", "of them,", "the longest;", "the least of",
+          "requests that have it", "from then", "from that"}) {
       EXPECT_FALSE(metric.doc.starts_with(start)) << metric.path << ": " << metric.doc;
     }
   }

@@ -94,6 +94,42 @@ TEST(RankConfigTest, EveryFieldIsNeeded) {
   }
 }
 
+/// All objects of a document, by their places.
+void collectObjects(const nlohmann::json& value, const nlohmann::json::json_pointer& at,
+                    std::vector<nlohmann::json::json_pointer>& objects) {
+  if (value.is_object()) {
+    objects.push_back(at);
+    for (const auto& [key, inner] : value.items()) collectObjects(inner, at / key, objects);
+  }
+  for (std::size_t i = 0; value.is_array() && i < value.size(); ++i) {
+    collectObjects(value[i], at / i, objects);
+  }
+}
+
+TEST(RankConfigTest, WhatIsUnknownIsRefusedWhereverItStands) {
+  RankConfig config = unusualConfig();
+  config.server = ServerConfig{.rates = {{.qps = 1, .requests = {}}}};
+  config.workload.serving.emplace();
+  const nlohmann::json complete = toJson(config);
+  ASSERT_TRUE(rankConfigFromJson(complete).ok()) << rankConfigFromJson(complete).status().message();
+  std::vector<nlohmann::json::json_pointer> objects;
+  collectObjects(complete, nlohmann::json::json_pointer(), objects);
+  EXPECT_GE(objects.size(), 9u);
+  for (const auto& place : objects) {
+    nlohmann::json changed = complete;
+    changed[place / "surplus"] = 1;
+    EXPECT_THAT(rankConfigFromJson(changed).status().message(),
+                testing::HasSubstr("surplus is unknown"))
+        << place;
+  }
+}
+
+TEST(RankConfigTest, AnotherVersionIsRefused) {
+  nlohmann::json changed = toJson(unusualConfig());
+  changed["version"] = 99;
+  EXPECT_THAT(rankConfigFromJson(changed).status().message(), testing::HasSubstr("version 99"));
+}
+
 TEST(RankConfigTest, EveryLimitIsNeeded) {
   const nlohmann::json complete = toJson(unusualConfig());
   for (const auto& [name, value] : complete["limits"].items()) {

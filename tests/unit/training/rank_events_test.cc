@@ -5,8 +5,6 @@
 namespace faultline::workload {
 namespace {
 
-using nlohmann::json;
-
 channel::Failover failoverOf(int rail, channel::Cause cause) {
   channel::Failover failover;
   failover.rail = rail;
@@ -15,10 +13,8 @@ channel::Failover failoverOf(int rail, channel::Cause cause) {
   return failover;
 }
 
-json nextMessage(EventReport& report, const comm::EventLog& log, bool last = false) {
-  json message;
-  report.addNew(message, log.since(report.cursor()), last);
-  return message;
+wire::Network nextMessage(EventReport& report, const comm::EventLog& log, bool last = false) {
+  return report.takeNew(log.since(report.cursor()), last);
 }
 
 TEST(EventReportTest, EverythingIsToldOnceAndWhatIsBeingExplainedWaits) {
@@ -28,21 +24,21 @@ TEST(EventReportTest, EverythingIsToldOnceAndWhatIsBeingExplainedWaits) {
   log.failedOver(1, failoverOf(1, channel::Cause::kPath));
   log.failedOver(1, failoverOf(2, channel::Cause::kRail));
   log.failedBack(1, 0, now());
-  json message = nextMessage(report, log);
-  ASSERT_EQ(message["failovers"].size(), 1u) << "the path of the second is still asked about";
-  EXPECT_EQ(message["failovers"][0]["rail"], 0);
-  EXPECT_EQ(message["failbacks"].size(), 1u);
+  wire::Network message = nextMessage(report, log);
+  ASSERT_EQ(message.failovers.size(), 1u) << "the path of the second is still asked about";
+  EXPECT_EQ(message.failovers[0].rail, 0);
+  EXPECT_EQ(message.failbacks.size(), 1u);
 
   log.explained(1, 1, channel::Cause::kRemoteNic, channel::Where::kRemote);
   message = nextMessage(report, log);
-  ASSERT_EQ(message["failovers"].size(), 2u);
-  EXPECT_EQ(message["failovers"][0]["cause"], "remote_nic");
-  EXPECT_EQ(message["failovers"][1]["rail"], 2);
-  EXPECT_TRUE(message["failbacks"].empty());
+  ASSERT_EQ(message.failovers.size(), 2u);
+  EXPECT_EQ(message.failovers[0].cause, "remote_nic");
+  EXPECT_EQ(message.failovers[1].rail, 2);
+  EXPECT_TRUE(message.failbacks.empty());
 
   log.failedOver(1, failoverOf(3, channel::Cause::kPath));
-  EXPECT_EQ(nextMessage(report, log, /*last=*/true)["failovers"].size(), 1u);
-  EXPECT_TRUE(nextMessage(report, log)["failovers"].empty());
+  EXPECT_EQ(nextMessage(report, log, /*last=*/true).failovers.size(), 1u);
+  EXPECT_TRUE(nextMessage(report, log).failovers.empty());
 }
 
 TEST(EventReportTest, AnotherCommunicatorGoesOnInTheRanksAndCountersOfTheFirst) {
@@ -58,13 +54,13 @@ TEST(EventReportTest, AnotherCommunicatorGoesOnInTheRanksAndCountersOfTheFirst) 
   second.counted(counters);
   second.failedOver(1, failoverOf(0, channel::Cause::kRail));
   second.failedBack(1, 0, now());
-  const json message = nextMessage(report, second);
-  ASSERT_EQ(message["failovers"].size(), 1u);
-  EXPECT_EQ(message["failovers"][0]["peer"], 3);
-  ASSERT_EQ(message["failbacks"].size(), 1u) << "numbers begin anew";
-  EXPECT_EQ(message["failbacks"][0]["peer"], 3);
-  EXPECT_EQ(message["counters"]["bytes_sent"], 200);
-  EXPECT_EQ(message["counters"]["datagrams_rejected"], 2);
+  const wire::Network message = nextMessage(report, second);
+  ASSERT_EQ(message.failovers.size(), 1u);
+  EXPECT_EQ(message.failovers[0].peer, 3);
+  ASSERT_EQ(message.failbacks.size(), 1u) << "numbers begin anew";
+  EXPECT_EQ(message.failbacks[0].peer, 3);
+  EXPECT_EQ(message.counters.at("bytes_sent"), 200);
+  EXPECT_EQ(message.counters.at("datagrams_rejected"), 2);
   EXPECT_EQ(report.bytesSent(second.since(report.cursor())), 200u);
 }
 
@@ -72,26 +68,26 @@ TEST(EventReportTest, ASlowRailIsToldWhenItBeginsAndWhenItIsOver) {
   comm::EventLog log;
   EventReport report;
   log.degraded(2, {.rail = 1, .degraded = true, .share = 0.25, .when = now()});
-  json message = nextMessage(report, log);
-  ASSERT_EQ(message["degradations"].size(), 1u);
-  EXPECT_EQ(message["degradations"][0]["peer"], 2);
-  EXPECT_EQ(message["degradations"][0]["rail"], 1);
-  EXPECT_EQ(message["degradations"][0]["degraded"], true);
-  EXPECT_EQ(message["degradations"][0]["share"], 0.25);
+  wire::Network message = nextMessage(report, log);
+  ASSERT_EQ(message.degradations.size(), 1u);
+  EXPECT_EQ(message.degradations[0].peer, 2);
+  EXPECT_EQ(message.degradations[0].rail, 1);
+  EXPECT_EQ(message.degradations[0].degraded, true);
+  EXPECT_EQ(message.degradations[0].share, 0.25);
   log.degraded(2, {.rail = 1, .degraded = false, .share = 1, .when = now()});
   message = nextMessage(report, log);
-  ASSERT_EQ(message["degradations"].size(), 1u);
-  EXPECT_EQ(message["degradations"][0]["degraded"], false);
+  ASSERT_EQ(message.degradations.size(), 1u);
+  EXPECT_EQ(message.degradations[0].degraded, false);
 }
 
 TEST(EventReportTest, WhatWasForgottenIsCounted) {
   comm::EventLog log;
   EventReport report;
   for (std::size_t i = 0; i < comm::EventLog::kMostKept + 7; ++i) log.failedBack(1, 0, now());
-  json message = nextMessage(report, log);
-  EXPECT_EQ(message["failbacks"].size(), comm::EventLog::kMostKept);
-  EXPECT_EQ(message["counters"]["events_forgotten"], 7);
-  EXPECT_EQ(nextMessage(report, log)["counters"]["events_forgotten"], 7);
+  wire::Network message = nextMessage(report, log);
+  EXPECT_EQ(message.failbacks.size(), comm::EventLog::kMostKept);
+  EXPECT_EQ(message.counters.at("events_forgotten"), 7);
+  EXPECT_EQ(nextMessage(report, log).counters.at("events_forgotten"), 7);
 }
 
 TEST(EventReportTest, APlanIsToldOnceWithWhatItWasMadeFor) {
@@ -116,27 +112,30 @@ TEST(EventReportTest, APlanIsToldOnceWithWhatItWasMadeFor) {
                 .candidates = {},
                 .hash = 0xffffffffffffffff};
   log.planned(event);
-  const json message = nextMessage(report, log);
-  ASSERT_EQ(message["plans"].size(), 1u);
-  const json& plan = message["plans"][0];
-  EXPECT_EQ(plan["at"], 5'000'000'000);
-  EXPECT_EQ(plan["epoch"], 2);
-  EXPECT_EQ(plan["operation"], 17);
-  EXPECT_EQ(plan["elements"], 1000);
-  EXPECT_EQ(plan["bytes"], 2000);
-  EXPECT_EQ(plan["collective"], "all_gather");
-  EXPECT_EQ(plan["algorithm"], "optcc");
-  EXPECT_EQ(plan["segments"], 32);
-  EXPECT_EQ(plan["tried"], true);
-  EXPECT_EQ(plan["health"], json({{1.0, 1.0}, {0.5, 0.25}})) << "send, receive";
-  EXPECT_DOUBLE_EQ(plan["predicted_ms"], 300);
-  EXPECT_DOUBLE_EQ(plan["ring_ms"], 500);
-  EXPECT_DOUBLE_EQ(plan["bound_ms"], 250);
-  EXPECT_EQ(plan["hash"], "ffffffffffffffff") << "more than a number of JSON holds everywhere";
-  EXPECT_DOUBLE_EQ(plan["latency_us"], 40);
-  EXPECT_DOUBLE_EQ(plan["per_message_us"], 3);
-  EXPECT_DOUBLE_EQ(plan["bandwidth"], 5e7);
-  EXPECT_TRUE(nextMessage(report, log)["plans"].empty());
+  const wire::Network message = nextMessage(report, log);
+  ASSERT_EQ(message.plans.size(), 1u);
+  const wire::Plan& plan = message.plans[0];
+  EXPECT_EQ(plan.at, TimePoint(5s));
+  EXPECT_EQ(plan.epoch, 2u);
+  EXPECT_EQ(plan.operation, 17u);
+  EXPECT_EQ(plan.elements, 1000);
+  EXPECT_EQ(plan.bytes, 2000);
+  EXPECT_EQ(plan.collective, "all_gather");
+  EXPECT_EQ(plan.algorithm, "optcc");
+  EXPECT_EQ(plan.segments, 32);
+  EXPECT_EQ(plan.tried, true);
+  ASSERT_EQ(plan.health.size(), 2u);
+  EXPECT_EQ(plan.health[0].send, 1);
+  EXPECT_EQ(plan.health[1].send, 0.5);
+  EXPECT_EQ(plan.health[1].receive, 0.25);
+  EXPECT_DOUBLE_EQ(plan.predictedMs, 300);
+  EXPECT_DOUBLE_EQ(plan.ringMs, 500);
+  EXPECT_DOUBLE_EQ(plan.boundMs, 250);
+  EXPECT_EQ(plan.hash, "ffffffffffffffff") << "more than a number of JSON holds everywhere";
+  EXPECT_DOUBLE_EQ(plan.latencyUs, 40);
+  EXPECT_DOUBLE_EQ(plan.perMessageUs, 3);
+  EXPECT_DOUBLE_EQ(plan.bandwidth, 5e7);
+  EXPECT_TRUE(nextMessage(report, log).plans.empty());
 }
 
 TEST(EventReportTest, ATestOfThePortsIsToldOnce) {
@@ -155,20 +154,23 @@ TEST(EventReportTest, ATestOfThePortsIsToldOnce) {
   log.tested(event);
   event.report.lateness = std::nullopt;
   log.tested(event);
-  const json message = nextMessage(report, log);
-  ASSERT_EQ(message["port_tests"].size(), 2u);
-  EXPECT_EQ(message["port_tests"][0],
-            json({{"at", 5'000'000'000},
-                  {"communicator", 1},
-                  {"operation", 40},
-                  {"ms", 120.0},
-                  {"rounds", 2},
-                  {"lateness", 1.25},
-                  {"complete", true},
-                  {"changed", true},
-                  {"slow_paths", {{{"from", 1}, {"to", 3}, {"share", 0.5}}}}}));
-  EXPECT_TRUE(message["port_tests"][1]["lateness"].is_null());
-  EXPECT_TRUE(nextMessage(report, log)["port_tests"].empty());
+  const wire::Network message = nextMessage(report, log);
+  ASSERT_EQ(message.portTests.size(), 2u);
+  const wire::PortTest& told = message.portTests[0];
+  EXPECT_EQ(told.at, TimePoint(5s));
+  EXPECT_EQ(told.communicator, 1u);
+  EXPECT_EQ(told.operation, 40u);
+  EXPECT_EQ(told.took, 120ms);
+  EXPECT_EQ(told.rounds, 2);
+  EXPECT_EQ(told.lateness, 1.25);
+  EXPECT_TRUE(told.complete);
+  EXPECT_TRUE(told.changed);
+  ASSERT_EQ(told.slowPaths.size(), 1u);
+  EXPECT_EQ(told.slowPaths[0].from, 1);
+  EXPECT_EQ(told.slowPaths[0].to, 3);
+  EXPECT_EQ(told.slowPaths[0].share, 0.5);
+  EXPECT_FALSE(message.portTests[1].lateness);
+  EXPECT_TRUE(nextMessage(report, log).portTests.empty());
 }
 
 }  // namespace

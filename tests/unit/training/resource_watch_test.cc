@@ -31,9 +31,7 @@ TEST(ResourceWatchTest, AProcessSeesWhatItOpensAndTouches) {
 
 TEST(ResourceWatchTest, TellsTheFirstTheLastAndTheMostOfEach) {
   ResourceWatch watch;
-  nlohmann::json message;
-  watch.addTo(message);
-  EXPECT_TRUE(message.empty()) << "nothing was seen";
+  EXPECT_FALSE(watch.use()) << "nothing was seen";
   watch.add({.memory = 100, .files = 5});
   watch.add({.memory = 300, .files = 4});
   watch.add({.memory = 200, .files = 9});
@@ -41,16 +39,17 @@ TEST(ResourceWatchTest, TellsTheFirstTheLastAndTheMostOfEach) {
   watch.spend({.cpu = 3ms, .systemCalls = 5});
   watch.spend({.cpu = 4ms, .systemCalls = 6});
   for (const std::uint64_t bytes : {1000, 1500, 3000}) watch.sent(bytes);
-  watch.addTo(message);
-  EXPECT_EQ(message["resources"], nlohmann::json({{"memory_start", 100},
-                                                  {"memory_end", 250},
-                                                  {"memory_max", 300},
-                                                  {"files_start", 5},
-                                                  {"files_end", 6},
-                                                  {"files_max", 9},
-                                                  {"cpu_ms", 7.0},
-                                                  {"system_calls", 11},
-                                                  {"sent", 2000}}));
+  const auto use = watch.use();
+  ASSERT_TRUE(use);
+  EXPECT_EQ(use->memoryStart, 100);
+  EXPECT_EQ(use->memoryEnd, 250);
+  EXPECT_EQ(use->memoryMax, 300);
+  EXPECT_EQ(use->filesStart, 5);
+  EXPECT_EQ(use->filesEnd, 6);
+  EXPECT_EQ(use->filesMax, 9);
+  EXPECT_EQ(use->cpu, 7ms);
+  EXPECT_EQ(use->systemCalls, 11);
+  EXPECT_EQ(use->sent, 2000);
 }
 
 TEST(ResourceWatchTest, EffortIsOfAllThreads) {

@@ -15,7 +15,6 @@
 namespace faultline::workload {
 namespace {
 
-using nlohmann::json;
 using ::testing::ElementsAre;
 
 struct Plan {
@@ -67,21 +66,23 @@ RankConfig configOf(const Plan& plan, int rank) {
   return config;
 }
 
+using Told = std::vector<wire::FromRank>;
+
 /// What the ranks tell, in the order in which each of them does.
-std::map<int, std::vector<json>> serveAll(const Plan& plan, int corruptedRank = -1) {
-  std::map<int, std::vector<json>> told;
+std::map<int, Told> serveAll(const Plan& plan, int corruptedRank = -1) {
+  std::map<int, Told> told;
   std::mutex mutex;
   comm::runJob(plan.ranks(), [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
     RankConfig config = configOf(plan, rank);
     config.corruptOneElement = rank == corruptedRank;
     const auto server = makeServer(config);
-    const auto tell = [&](const json& message) {
+    const auto tell = [&](const wire::FromRank& message) {
       const std::scoped_lock lock(mutex);
       told[rank].push_back(message);
       return okStatus();
     };
-    const Server::Hooks hooks{.tell = tell, .tellAll = tell};
+    const Server::Hooks hooks{.tell = tell, .tellEnd = tell, .tellServed = tell};
     for (const Status& status :
          {server->join(communicator), server->warmUp(hooks), server->serve(hooks)}) {
       EXPECT_TRUE(status.ok()) << status.message();
@@ -91,26 +92,44 @@ std::map<int, std::vector<json>> serveAll(const Plan& plan, int corruptedRank = 
   return told;
 }
 
-std::vector<json> ofType(const std::vector<json>& messages, const std::string& type) {
-  std::vector<json> found;
-  for (const json& message : messages) {
-    if (message["type"] == type && !message.value("warmup", false)) found.push_back(message);
+/// Those of this kind, but for the ones of warming up.
+template <typename Message>
+std::vector<Message> ofType(const Told& told) {
+  std::vector<Message> found;
+  for (const wire::FromRank& message : told) {
+    const auto* const one = std::get_if<Message>(&message);
+    if (one == nullptr) continue;
+    if constexpr (requires { one->warmup; }) {
+      if (one->warmup) continue;
+    }
+    found.push_back(*one);
   }
   return found;
 }
 
-std::multiset<int> iterationsOf(const std::vector<json>& messages) {
+template <typename Message>
+std::multiset<int> iterationsOf(const std::vector<Message>& messages) {
   std::multiset<int> iterations;
-  for (const json& message : messages) iterations.insert(message["iteration"].get<int>());
+  for (const Message& message : messages) iterations.insert(message.iteration);
   return iterations;
 }
 
-std::int64_t sumOf(const std::map<int, std::vector<json>>& told, const char* key) {
-  std::int64_t sum = 0;
-  for (const auto& [rank, messages] : told) {
-    for (const json& message : messages) sum += message.value(key, std::int64_t{0});
+struct Sums {
+  std::int64_t checked = 0;
+  std::int64_t wrong = 0;
+};
+Sums sumsOf(const std::map<int, Told>& all) {
+  Sums sums;
+  const auto add = [&](const auto& message) {
+    if constexpr (requires { message.checked; }) {
+      sums.checked += message.checked;
+      sums.wrong += message.wrong;
+    }
+  };
+  for (const auto& [rank, told] : all) {
+    for (const wire::FromRank& message : told) std::visit(add, message);
   }
-  return sum;
+  return sums;
 }
 
 class ServerTest : public ::testing::TestWithParam<Plan> {};
@@ -119,23 +138,23 @@ TEST_P(ServerTest, EveryRequestIsBegunHasItsFirstTokenAndItsLast) {
   const Plan plan = GetParam();
   const auto told = serveAll(plan);
   const std::multiset<int> all{0, 1, 2, 3, 4, 5, 6};
-  EXPECT_EQ(iterationsOf(ofType(told.at(0), "begin")), all);
-  std::map<int, std::int64_t> first, last;
-  for (const json& message : ofType(told.at(0), "token")) {
-    for (const int id : message["requests"]) {
-      EXPECT_TRUE(first.emplace(id, message["at"].get<std::int64_t>()).second);
+  EXPECT_EQ(iterationsOf(ofType<wire::Begin>(told.at(0))), all);
+  std::map<int, TimePoint> first, last;
+  for (const wire::Token& message : ofType<wire::Token>(told.at(0))) {
+    for (const int id : message.requests) {
+      EXPECT_TRUE(first.emplace(id, message.at).second);
     }
   }
   for (const auto& [rank, messages] : told) {
-    const auto ends = ofType(messages, "end");
+    const auto ends = ofType<wire::End>(messages);
     const bool decodes = plan.disaggregated && rank >= plan.ranks() / 2;
     std::multiset<int> here = all;
     if (decodes) here.erase(3);  // was over with its first token
     EXPECT_EQ(iterationsOf(ends), here) << "rank " << rank;
-    for (const json& message : ends) {
-      if (!message.contains("last")) continue;
-      const int id = message["iteration"].get<int>();
-      EXPECT_TRUE(last.emplace(id, message["last"].get<std::int64_t>()).second) << id;
+    for (const wire::End& message : ends) {
+      if (!message.last) continue;
+      const int id = message.iteration;
+      EXPECT_TRUE(last.emplace(id, *message.last).second) << id;
     }
   }
   EXPECT_EQ(first.size(), all.size());
@@ -145,19 +164,19 @@ TEST_P(ServerTest, EveryRequestIsBegunHasItsFirstTokenAndItsLast) {
     EXPECT_GT(when, first[id]) << id;
   }
   // The rates come one after the other, and a request not before its arrival.
-  const auto rates = ofType(told.at(0), "rate");
+  const auto rates = ofType<wire::Rate>(told.at(0));
   ASSERT_EQ(rates.size(), 2u);
-  EXPECT_GE(first[5], rates[0]["at"].get<std::int64_t>() + Duration(250ms).count());
-  for (int id = 0; id < 6; ++id) EXPECT_LE(last[id], rates[1]["at"].get<std::int64_t>()) << id;
+  EXPECT_GE(first[5], rates[0].at + 250ms);
+  for (int id = 0; id < 6; ++id) EXPECT_LE(last[id], rates[1].at) << id;
 }
 
 TEST_P(ServerTest, EveryElementIsCheckedAndACorruptOneSeen) {
   const Plan plan = GetParam();
   const auto told = serveAll(plan);
-  EXPECT_EQ(sumOf(told, "wrong"), 0);
-  EXPECT_GT(sumOf(told, "checked"), 1000);
+  EXPECT_EQ(sumsOf(told).wrong, 0);
+  EXPECT_GT(sumsOf(told).checked, 1000);
   const auto corrupted = serveAll(plan, plan.disaggregated ? plan.ranks() / 2 : 0);
-  EXPECT_EQ(sumOf(corrupted, "wrong"), 1);
+  EXPECT_EQ(sumsOf(corrupted).wrong, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, ServerTest,

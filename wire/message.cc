@@ -1,0 +1,63 @@
+#include "wire/message.h"
+
+#include "wire/guard.h"
+#include "wire/guest.h"
+#include "wire/rank.h"
+
+namespace faultline::wire {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json schemaOf() {
+  return JsonSchemaOf<Json, UnknownKeys::kRefused>::of(T{});
+}
+
+}  // namespace
+
+Status checkVersion(const nlohmann::json& first) {
+  int theirs = 0;
+  const auto found = first.is_object() ? first.find("version") : first.end();
+  if (found == first.end()) {
+    return errorf(Code::kInvalidArgument, "version: is missing in the first message");
+  }
+  RETURN_IF_ERROR(JsonReader<nlohmann::json>::read(*found, "version", theirs));
+  if (theirs == kVersion) return okStatus();
+  return errorf(Code::kInvalidArgument,
+                "the other end speaks version {} of the messages, and this program version {}: use "
+                "the same build of faultline for all processes",
+                theirs, kVersion);
+}
+
+Status checkFields(const Trace& trace) {
+  const std::size_t events = trace.kind.size();
+  for (const std::size_t size : {trace.peer.size(), trace.rail.size(), trace.at.size(),
+                                 trace.length.size(), trace.bytes.size(), trace.number.size()}) {
+    if (size == events) continue;
+    return errorf(Code::kInvalidArgument, "lists of {} and of {} events", events, size);
+  }
+  return okStatus();
+}
+
+Json schema() {
+  return {{"$schema", "http://json-schema.org/draft-07/schema#"},
+          {"title", "messages between processes of faultline"},
+          {"description",
+           "Moments and durations are nanoseconds. What the fields mean stands in the headers of "
+           "the folder wire."},
+          {"version", kVersion},
+          {"definitions",
+           {{"controller_to_rank", schemaOf<ToRank>()},
+            {"rank_to_controller", schemaOf<FromRank>()},
+            {"controller_to_guard", schemaOf<ToGuard>()},
+            {"guard_to_controller", schemaOf<FromGuard>()},
+            {"controller_to_guest", schemaOf<ToGuest>()},
+            {"guest_to_controller", schemaOf<FromGuest>()},
+            {"controller_to_holder", schemaOf<ToHolder>()},
+            {"holder_to_controller", schemaOf<FromHolder>()},
+            {"controller_to_machine_room", schemaOf<ToRoom>()},
+            {"machine_room_to_controller", schemaOf<FromRoom>()}}}};
+}
+
+}  // namespace faultline::wire

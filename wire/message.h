@@ -1,0 +1,66 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/json_fields.h"
+#include "base/json_schema.h"
+
+/// What the processes of the bench say to each other (docs/wire.md). Each direction of a protocol
+/// is a variant of structs. On the way a message is the JSON object that base/json_fields.h makes
+/// of it; whoever reads one refuses what is missing, unknown or of another type.
+namespace faultline::wire {
+
+/// Of all protocols. Goes up with every change of a message.
+inline constexpr int kVersion = 1;
+
+/// The first message of a protocol has its `version`, which is looked at before anything else:
+/// kInvalidArgument, with both, when it is not ours.
+Status checkVersion(const nlohmann::json& first);
+
+/// A Status.
+struct Outcome {
+  Code code = Code::kOk;
+  std::string message{};
+
+  static Outcome of(const Status& status) { return {status.code(), status.message()}; }
+  Status status() const { return code == Code::kOk ? okStatus() : Status(code, message); }
+};
+
+template <typename V>
+void visitFields(V& v, Of<Outcome> auto& outcome) {
+  v.required("code", outcome.code);
+  v.required("message", outcome.message);
+}
+
+/// Said for a process by whoever listens to it: it has ended without its last word.
+struct Gone {
+  static constexpr const char* kType = "gone";
+  std::string message{};
+};
+
+template <typename V>
+void visitFields(V& v, Of<Gone> auto& message) {
+  v.required("message", message.message);
+}
+
+/// The object of a message, or of a struct that is one by itself.
+template <typename T>
+nlohmann::json toJson(const T& message) {
+  return JsonWriter<nlohmann::json>::write(message);
+}
+
+/// kInvalidArgument, with the path of the field, for what is no T.
+template <typename T>
+Result<T> fromJson(const nlohmann::json& json) {
+  T message;
+  RETURN_IF_ERROR(
+      (JsonReader<nlohmann::json, UnknownKeys::kRefused>::read(json, std::string(), message)));
+  return message;
+}
+
+/// The JSON Schema of all protocols; kept in wire/schema.json.
+nlohmann::ordered_json schema();
+
+}  // namespace faultline::wire
