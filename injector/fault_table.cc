@@ -138,6 +138,54 @@ constexpr std::array kHostOverloadParameters{
                   19},
 };
 
+// --- damage models ---
+
+std::vector<LinkLoss> nothing(const FaultParameters& /*parameters*/, BitsPerSecond /*rate*/,
+                              Duration /*longest*/) {
+  return {};
+}
+
+std::vector<LinkLoss> allOfIt(const FaultParameters& /*parameters*/, BitsPerSecond /*rate*/,
+                              Duration /*longest*/) {
+  return {LinkLoss{}};
+}
+
+std::vector<LinkLoss> oneWay(const FaultParameters& parameters, BitsPerSecond /*rate*/,
+                             Duration /*longest*/) {
+  const bool out = parameters.get<std::string>("direction") == "out";
+  return {LinkLoss{.tx = out ? 1.0 : 0.0, .rx = out ? 0.0 : 1.0}};
+}
+
+std::vector<LinkLoss> throttled(const FaultParameters& parameters, BitsPerSecond rate,
+                                Duration /*longest*/) {
+  const ParameterValue& left = parameters.value("rate");
+  double share = 1;
+  if (const auto* percent = std::get_if<Percent>(&left)) share = percent->value / kWholeInPercent;
+  if (const auto* limit = std::get_if<Rate>(&left); limit != nullptr && rate > 0) {
+    share = static_cast<double>(limit->bitsPerSecond) / static_cast<double>(rate);
+  }
+  const double lost = std::clamp(1 - share, 0.0, 1.0);
+  const auto& direction = parameters.get<std::string>("direction");
+  return {LinkLoss{.tx = direction == "rx" ? 0 : lost, .rx = direction == "tx" ? 0 : lost}};
+}
+
+/// The first loss is when the fault is applied, then there is one per period.
+std::vector<LinkLoss> flaps(const FaultParameters& parameters, BitsPerSecond /*rate*/,
+                            Duration longest) {
+  const auto period = parameters.get<Duration>("period");
+  const double share = parameters.get<Percent>("duty").value / kWholeInPercent;
+  const auto down = duration_cast<Duration>(period * share);
+  const auto count = parameters.get<std::int64_t>("count");
+  std::vector<LinkLoss> losses;
+  for (std::int64_t i = 0; i * period < longest && (count == 0 || i < count); ++i) {
+    const Duration begin = i * period;
+    losses.push_back({.begin = begin, .length = std::min(down, longest - begin)});
+  }
+  return losses;
+}
+
+// --- how they are found ---
+
 constexpr std::array kPortSignatures{Signature{{"local_nic"}, {"remote_nic"}}};
 // Shorter than a detection, it may pass unnoticed.
 constexpr std::array kFlapSignatures{
@@ -161,112 +209,152 @@ constexpr std::array kAnySignatures{Signature{{kAnyCause}, {kAnyCause}}};
 
 constexpr std::array kKinds{
     FaultKind{
-        "port_down", "The port of one NIC goes down and stays down until the fault ends.",
-        "the NIC's own node sees a port event at once; its peers, behind a switch, see nothing",
-        "the other end of the cable has lost its carrier and its counters stand still",
-        "the port is switched on again; addresses and routes that were lost are put back",
-        kPortDownParameters, true, TargetKind::kLink, false, kPortSignatures, false,
-        /*ofWholeRails=*/true},
-    FaultKind{"port_flap", "The port of one NIC goes down and comes back, again and again.",
-              "port events in a train; every return is soon followed by the next loss",
-              "in each loss the other end of the cable has lost its carrier",
-              "the port is switched on; addresses and routes that were lost are put back",
-              kPortFlapParameters, false, TargetKind::kLink, false, kFlapSignatures, false,
-              /*ofWholeRails=*/true},
-    FaultKind{"throttle", "One link becomes slow but stays up (a gray failure).",
-              "nothing but time and counters",
-              "bytes per second that leave the queue while there is a backlog; without load of the "
-              "job, a probe stream of the injector's own",
-              "the former rate is set again", kThrottleParameters, false, TargetKind::kLink, false,
-              kThrottleSignatures, false, /*ofWholeRails=*/true},
+        .name = "port_down",
+        .summary = "The port of one NIC goes down and stays down until the fault ends.",
+        .sees =
+            "the NIC's own node sees a port event at once; its peers, behind a switch, see nothing",
+        .evidence = "the other end of the cable has lost its carrier and its counters stand still",
+        .undo = "the port is switched on again; addresses and routes that were lost are put back",
+        .parameters = kPortDownParameters,
+        .cutsLink = true,
+        .signatures = kPortSignatures,
+        .ofWholeRails = true,
+        .outside = Outside::kCable,
+        .portEvents = PortEvents::kOnce,
+        .damage = allOfIt},
+    FaultKind{.name = "port_flap",
+              .summary = "The port of one NIC goes down and comes back, again and again.",
+              .sees = "port events in a train; every return is soon followed by the next loss",
+              .evidence = "in each loss the other end of the cable has lost its carrier",
+              .undo = "the port is switched on; addresses and routes that were lost are put back",
+              .parameters = kPortFlapParameters,
+              .signatures = kFlapSignatures,
+              .ofWholeRails = true,
+              .portEvents = PortEvents::kAgain,
+              .damage = flaps},
     FaultKind{
-        "blackhole",
-        "One link swallows everything in both directions while its carrier stays up.",
-        "silence: the NIC stays up, nothing is answered",
-        "the NIC's transmit counter rises while what the switch forwards from and to that node "
-        "stands still; without load of the job, probe frames of the injector's own",
-        "the switch port forwards again",
-        {},
-        true,
-        TargetKind::kLink,
-        false,
-        kBlackholeSignatures},
+        .name = "throttle",
+        .summary = "One link becomes slow but stays up (a gray failure).",
+        .sees = "nothing but time and counters",
+        .evidence =
+            "bytes per second that leave the queue while there is a backlog; without load of the "
+            "job, a probe stream of the injector's own",
+        .undo = "the former rate is set again",
+        .parameters = kThrottleParameters,
+        .signatures = kThrottleSignatures,
+        .ofWholeRails = true,
+        .slows = true,
+        .damage = throttled},
     FaultKind{
-        "path_flap",
-        "One link swallows everything and carries again, again and again; its carrier stays up.",
-        "silence that ends; what was lost waits for the transport to send it again",
-        "in each outage probe frames of the injector's own reach the switch from either side, and "
-        "none crosses the link",
-        "the switch port forwards again", kPathFlapParameters, false, TargetKind::kLink, false,
-        kPathFlapSignatures},
+        .name = "blackhole",
+        .summary = "One link swallows everything in both directions while its carrier stays up.",
+        .sees = "silence: the NIC stays up, nothing is answered",
+        .evidence =
+            "the NIC's transmit counter rises while what the switch forwards from and to that node "
+            "stands still; without load of the job, probe frames of the injector's own",
+        .undo = "the switch port forwards again",
+        .cutsLink = true,
+        .signatures = kBlackholeSignatures,
+        .outside = Outside::kSwitch,
+        .damage = allOfIt},
+    FaultKind{.name = "path_flap",
+              .summary = "One link swallows everything and carries again, again and again; its "
+                         "carrier stays up.",
+              .sees = "silence that ends; what was lost waits for the transport to send it again",
+              .evidence = "in each outage probe frames of the injector's own reach the switch from "
+                          "either side, and "
+                          "none crosses the link",
+              .undo = "the switch port forwards again",
+              .parameters = kPathFlapParameters,
+              .signatures = kPathFlapSignatures,
+              .damage = flaps},
     FaultKind{
-        "late_delivery",
-        "One link holds back what is sent over it, its carrier up, and delivers it late.",
-        "silence; then old bytes that everybody had given up",
-        "while it holds, probe frames of the injector's own do not cross it; then all that was "
-        "held comes out, the probe frames too",
-        "the filter on the switch's port is removed, and what is held is sent; both die with "
-        "the switch's namespace and the program",
-        kLateDeliveryParameters, false, TargetKind::kLink, false, kLateDeliverySignatures, true},
-    FaultKind{"one_way_loss",
-              "One link loses everything in one direction while its carrier stays up.",
-              "silence, though the other direction still works",
-              "probe frames of the injector's own cross the link in one direction only",
-              "the filter on the switch's port is removed; it dies with the switch's namespace",
-              kOneWayLossParameters, true, TargetKind::kLink, false, kOneWaySignatures, true},
+        .name = "late_delivery",
+        .summary =
+            "One link holds back what is sent over it, its carrier up, and delivers it late.",
+        .sees = "silence; then old bytes that everybody had given up",
+        .evidence =
+            "while it holds, probe frames of the injector's own do not cross it; then all that was "
+            "held comes out, the probe frames too",
+        .undo =
+            "the filter on the switch's port is removed, and what is held is sent; both die with "
+            "the switch's namespace and the program",
+        .parameters = kLateDeliveryParameters,
+        .signatures = kLateDeliverySignatures,
+        .alone = true},
     FaultKind{
-        "path_cut",
-        "Two nodes no longer reach each other over one rail; both reach all others over it.",
-        "silence between the two, though both links work: only a third node can tell",
-        "probe frames of either NIC leave the switch by the ports of others, and none by that "
-        "of the peer; both NICs keep their carrier",
-        "the switch's two ports are no longer isolated from each other; that dies with its "
-        "namespace",
-        {},
-        false,
-        TargetKind::kLink,
-        false,
-        kPathCutSignatures,
-        /*alone=*/true,
-        false,
-        /*between=*/true},
-    FaultKind{"loss", "One link loses a share of its frames at random.",
-              "retransmissions, control messages that must be repeated",
-              "the share of probe frames of the injector's own that do not cross the link",
-              "the filter on the switch's port is removed; it dies with the switch's namespace",
-              kLossParameters, false, TargetKind::kLink, false, kAnySignatures, true},
-    FaultKind{"connection_reset", "TCP connections over one NIC die while its port lives.",
-              "errors or the end of the stream on some connections, and nothing else",
-              "the segment that ends the connection passes the switch's port, and the kernel no "
-              "longer has the connection as established",
-              "nothing to undo: programs may connect again", kConnectionResetParameters, false,
-              TargetKind::kLink, false, kConnectionSignatures},
-    FaultKind{"address_change",
-              "The port of one NIC goes down, and comes back with another address; when the fault "
-              "ends, the same way back.",
-              "a port event; nobody answers at the old address any more",
-              "the switch's end has lost its carrier, and then asks by ARP: the NIC answers for "
-              "the new address and not for the old one",
-              "the former address is set again; routes that were lost are put back",
-              kAddressChangeParameters, false, TargetKind::kLink, false, kPortSignatures},
-    FaultKind{"process_stop",
-              "All processes of a node are stopped (SIGSTOP), and go on when the fault ends.",
-              "a peer that neither answers nor ends, while its kernel still acknowledges",
-              "every process is in the state stopped and uses no CPU time",
-              "SIGCONT",
-              {},
-              false,
-              TargetKind::kProcesses},
-    FaultKind{"process_kill",
-              "All processes of a node are killed (SIGKILL).",
-              "connections that end, a peer that is gone for good",
-              "every process has ended, and the node has none left",
-              "nothing can be undone",
-              {},
-              false,
-              TargetKind::kProcesses,
-              /*forGood=*/true,
-              kAnySignatures},
+        .name = "one_way_loss",
+        .summary = "One link loses everything in one direction while its carrier stays up.",
+        .sees = "silence, though the other direction still works",
+        .evidence = "probe frames of the injector's own cross the link in one direction only",
+        .undo = "the filter on the switch's port is removed; it dies with the switch's namespace",
+        .parameters = kOneWayLossParameters,
+        .cutsLink = true,
+        .signatures = kOneWaySignatures,
+        .alone = true,
+        .damage = oneWay},
+    FaultKind{
+        .name = "path_cut",
+        .summary =
+            "Two nodes no longer reach each other over one rail; both reach all others over it.",
+        .sees = "silence between the two, though both links work: only a third node can tell",
+        .evidence =
+            "probe frames of either NIC leave the switch by the ports of others, and none by that "
+            "of the peer; both NICs keep their carrier",
+        .undo = "the switch's two ports are no longer isolated from each other; that dies with its "
+                "namespace",
+        .signatures = kPathCutSignatures,
+        .alone = true,
+        .between = true},
+    FaultKind{
+        .name = "loss",
+        .summary = "One link loses a share of its frames at random.",
+        .sees = "retransmissions, control messages that must be repeated",
+        .evidence = "the share of probe frames of the injector's own that do not cross the link",
+        .undo = "the filter on the switch's port is removed; it dies with the switch's namespace",
+        .parameters = kLossParameters,
+        .signatures = kAnySignatures,
+        .alone = true},
+    FaultKind{
+        .name = "connection_reset",
+        .summary = "TCP connections over one NIC die while its port lives.",
+        .sees = "errors or the end of the stream on some connections, and nothing else",
+        .evidence =
+            "the segment that ends the connection passes the switch's port, and the kernel no "
+            "longer has the connection as established",
+        .undo = "nothing to undo: programs may connect again",
+        .parameters = kConnectionResetParameters,
+        .signatures = kConnectionSignatures,
+        .ofConnections = true,
+        .damage = nothing},
+    FaultKind{
+        .name = "address_change",
+        .summary =
+            "The port of one NIC goes down, and comes back with another address; when the fault "
+            "ends, the same way back.",
+        .sees = "a port event; nobody answers at the old address any more",
+        .evidence =
+            "the switch's end has lost its carrier, and then asks by ARP: the NIC answers for "
+            "the new address and not for the old one",
+        .undo = "the former address is set again; routes that were lost are put back",
+        .parameters = kAddressChangeParameters,
+        .signatures = kPortSignatures},
+    FaultKind{
+        .name = "process_stop",
+        .summary = "All processes of a node are stopped (SIGSTOP), and go on when the fault ends.",
+        .sees = "a peer that neither answers nor ends, while its kernel still acknowledges",
+        .evidence = "every process is in the state stopped and uses no CPU time",
+        .undo = "SIGCONT",
+        .target = TargetKind::kProcesses},
+    FaultKind{.name = "process_kill",
+              .summary = "All processes of a node are killed (SIGKILL).",
+              .sees = "connections that end, a peer that is gone for good",
+              .evidence = "every process has ended, and the node has none left",
+              .undo = "nothing can be undone",
+              .target = TargetKind::kProcesses,
+              .forGood = true,
+              .signatures = kAnySignatures,
+              .endsProcesses = true},
     kVerbsFaults[0],
     kVerbsFaults[1],
     kVerbsFaults[2],
@@ -277,20 +365,22 @@ constexpr std::array kKinds{
     kRdmaFaults[1],
     kRdmaFaults[2],
     kRdmaFaults[3],
-    FaultKind{"host_overload",
-              "Busy threads take the CPUs of this machine away from everything else.",
-              "nothing but time: answers come late, from everywhere",
-              "a probe thread of normal priority that always wants to run waits most of the time",
-              "the threads go to sleep; they die with the program", kHostOverloadParameters, false,
-              TargetKind::kNone},
-    FaultKind{"none",
-              "Does nothing. For testing the bench: a run with it must be INVALID.",
-              "nothing",
-              "there is none, ever",
-              "nothing to undo",
-              {},
-              false,
-              TargetKind::kNone},
+    FaultKind{
+        .name = "host_overload",
+        .summary = "Busy threads take the CPUs of this machine away from everything else.",
+        .sees = "nothing but time: answers come late, from everywhere",
+        .evidence =
+            "a probe thread of normal priority that always wants to run waits most of the time",
+        .undo = "the threads go to sleep; they die with the program",
+        .parameters = kHostOverloadParameters,
+        .target = TargetKind::kNone},
+    FaultKind{.name = "none",
+              .summary = "Does nothing. For testing the bench: a run with it must be INVALID.",
+              .sees = "nothing",
+              .evidence = "there is none, ever",
+              .undo = "nothing to undo",
+              .target = TargetKind::kNone,
+              .damage = nothing},
 };
 
 std::string describe(const Finding& finding) {

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/parameter.h"
 #include "base/status.h"
+#include "base/units.h"
 
 /// The one table of faults and their parameters. The scenario reader, its JSON Schema, `faultline
 /// describe` and the documentation are all made from it, so that they cannot drift; the faults
@@ -53,6 +56,27 @@ struct Signature {
   std::string_view value{};      ///< ...has this value; empty: always
 };
 
+/// What a fault takes of the bandwidth of its link, for a time.
+struct LinkLoss {
+  double tx = 1;                     ///< share of what its node sends over it, 0 to 1
+  double rx = 1;                     ///< the same of what it receives
+  Duration begin{};                  ///< from the beginning of the fault
+  std::optional<Duration> length{};  ///< nullopt: until its end
+};
+
+class FaultParameters;
+
+/// All that a fault with these parameters takes of a link of this rate (0: not known), if it lasts
+/// `longest` at most. Pure.
+using DamageModel = std::vector<LinkLoss> (*)(const FaultParameters& parameters, BitsPerSecond rate,
+                                              Duration longest);
+
+/// Whether the port of its NIC goes down, as its own node is told at once.
+enum class PortEvents { kNever, kOnce, kAgain };
+
+/// How it can be done to a rail from outside of its node, where nodes are guests.
+enum class Outside { kNot, kCable, kSwitch };
+
 /// One kind of fault.
 struct FaultKind {
   std::string_view name;
@@ -60,7 +84,7 @@ struct FaultKind {
   std::string_view sees;      ///< what the job can notice of it
   std::string_view evidence;  ///< the independent observation that proves it
   std::string_view undo;      ///< how it is taken back, also when everything of ours is killed
-  std::span<const ParameterSpec> parameters;
+  std::span<const ParameterSpec> parameters{};
   bool cutsLink = false;  ///< nothing passes from its beginning to its end
   TargetKind target = TargetKind::kLink;
   bool forGood = false;  ///< cannot be taken back
@@ -70,7 +94,15 @@ struct FaultKind {
   /// Several links of one rail can have it at a time: what proves it does not need their switch.
   bool ofWholeRails = false;
   bool between = false;  ///< acts on the path between the links of two nodes, which stay whole
-  std::string_view unproven{};  ///< what of it nobody has seen work yet; empty: nothing
+  bool slows = false;    ///< its link lives, and is to be found slow
+  bool endsProcesses = false;   ///< for good
+  bool lasts = false;           ///< until programs mend what it did, however long it is applied
+  bool ofConnections = false;   ///< acts on TCP connections that programs have
+  bool endsConnection = false;  ///< ib_write_bw does not survive it (docs/verbs.md)
+  Outside outside = Outside::kNot;
+  PortEvents portEvents = PortEvents::kNever;
+  DamageModel damage = nullptr;  ///< nullptr: what it takes is not known
+  std::string_view unproven{};   ///< what of it nobody has seen work yet; empty: nothing
 };
 
 /// All faults, in the order in which they are listed.
@@ -78,6 +110,9 @@ std::span<const FaultKind> faultKinds();
 
 /// nullptr when there is none of that name.
 const FaultKind* findFaultKind(std::string_view name);
+
+/// What a new user is offered first.
+inline constexpr std::string_view kUsualFault = "port_down";
 
 /// Whether it strikes queue pairs, by the verbs shim in the program that has them.
 bool isOfQueuePairs(std::string_view name);

@@ -61,7 +61,6 @@ inline constexpr std::array<FaultKind, 4> kRdmaFaults{
         .undo =
             "the interface is switched on again, addresses and routes that were lost are put back, "
             "and the port is waited for",
-        .parameters = {},
         .cutsLink = true,
         .target = TargetKind::kRdma,
         .unproven = "on adapters (proven on rxe): some keep their wire lit when they are switched "

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <span>
-#include <variant>
 #include <vector>
 
 #include "base/units.h"
@@ -15,6 +14,7 @@
 #include "harness/record/goodput.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/stats/quantile.h"
+#include "injector/fault_table.h"
 #include "injector/netlink/shaper_plan.h"
 
 namespace faultline::run {
@@ -106,57 +106,28 @@ RailDamage placed(const reports::Run& run, const reports::AppliedFault& fault,
   return damage;
 }
 
-double lostByThrottle(const scenario::Fault& spec, BitsPerSecond rail_rate) {
-  const ParameterValue& left = spec.parameters.value("rate");
-  double share = 1;
-  if (const auto* percent = std::get_if<Percent>(&left)) share = percent->value / kWholeInPercent;
-  if (const auto* rate = std::get_if<Rate>(&left); rate != nullptr && rail_rate > 0) {
-    share = static_cast<double>(rate->bitsPerSecond) / static_cast<double>(rail_rate);
-  }
-  return std::clamp(1 - share, 0.0, 1.0);
-}
-
-/// Every loss of the port: the first when the fault is applied, one more per period.
-void addFlaps(const scenario::Fault& spec, const RailDamage& whole, double longest_ms,
-              std::vector<RailDamage>& damages) {
-  const double period = toMilliseconds(spec.parameters.get<Duration>("period"));
-  const double down = period * spec.parameters.get<Percent>("duty").value / kWholeInPercent;
-  const auto count = spec.parameters.get<std::int64_t>("count");
-  const double end = std::min(whole.durationMs, longest_ms);
-  double begin = 0;
-  for (std::int64_t i = 0; begin < end && (count == 0 || i < count); begin = period * ++i) {
-    RailDamage& damage = damages.emplace_back(whole);
-    damage.offsetMs += begin;
-    damage.durationMs = std::min(down, end - begin);
-  }
-}
-
-/// Adds what one fault takes away; false when the model does not know this kind.
+/// Adds what one fault takes away; false when nobody knows it.
 bool addDamages(const scenario::Scenario& scenario, const reports::Run& run,
                 const reports::AppliedFault& fault, const scenario::Fault& spec,
                 std::vector<RailDamage>& damages) {
-  if (spec.kind == "none") return true;
-  if (!spec.target) return false;
-  if (spec.target->part == scenario::Part::kManagement) return true;  // takes no bandwidth away
-  RailDamage damage = placed(run, fault, *spec.target);
-  if (spec.kind == "connection_reset") return true;  // a moment: the link stays whole
-  if (spec.kind == "port_down" || spec.kind == "blackhole") {
-    damages.push_back(damage);
-  } else if (spec.kind == "one_way_loss") {
-    const bool out = spec.parameters.get<std::string>("direction") == "out";
-    damage.lostTx = out ? 1 : 0;
-    damage.lostRx = out ? 0 : 1;
-    damages.push_back(damage);
-  } else if (spec.kind == "port_flap" || spec.kind == "path_flap") {
-    addFlaps(spec, damage, std::max(0.0, run.duration_ms - fault.start_ms), damages);
-  } else if (spec.kind == "throttle") {
-    const double lost = lostByThrottle(spec, scenario.cluster.railRate);
-    const auto& direction = spec.parameters.get<std::string>("direction");
-    damage.lostTx = direction == "rx" ? 0 : lost;
-    damage.lostRx = direction == "tx" ? 0 : lost;
-    damages.push_back(damage);
-  } else {
-    return false;
+  const injector::FaultKind* const kind = injector::findFaultKind(spec.kind);
+  if (kind == nullptr) return false;
+  if (kind->target == injector::TargetKind::kLink) {
+    if (!spec.target) return false;
+    if (spec.target->part == scenario::Part::kManagement) return true;  // takes no bandwidth away
+  }
+  if (kind->damage == nullptr) return false;
+  const RailDamage whole = placed(run, fault, spec.target.value_or(scenario::Target{}));
+  const double longest =
+      std::min(whole.durationMs, std::max(0.0, run.duration_ms - fault.start_ms));
+  for (const injector::LinkLoss& loss :
+       kind->damage(spec.parameters, scenario.cluster.railRate,
+                    duration_cast<Duration>(std::chrono::duration<double, std::milli>(longest)))) {
+    RailDamage& damage = damages.emplace_back(whole);
+    damage.lostTx = loss.tx;
+    damage.lostRx = loss.rx;
+    damage.offsetMs += toMilliseconds(loss.begin);
+    if (loss.length) damage.durationMs = toMilliseconds(*loss.length);
   }
   return true;
 }

@@ -210,7 +210,7 @@ class Counter {
     if (kind != nullptr) name = injector::shortName(*kind, fault.parameters);
     if (management) name += " (mgmt)";
     if (kind != nullptr && !management) signature = signatureOf(*kind, fault.parameters);
-    if (fault.kind == "throttle" && !mustBeFoundSlow(fault)) {
+    if (slowsLink(fault) && !mustBeFoundSlow(fault)) {
       signature.own.orNone = signature.peer.orNone = true;
     }
     const std::size_t order = kind == nullptr ? kinds.size() : kind - kinds.data();

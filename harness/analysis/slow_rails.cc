@@ -1,15 +1,16 @@
 #include "harness/analysis/slow_rails.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
-#include <string>
+
+#include "injector/fault_table.h"
 
 namespace faultline::run {
 namespace {
 
-constexpr const char* kThrottle = "throttle";
-constexpr double kFoundBelowPercent = 60;
+// A link that has less than this share left, well below what is called degraded
+// (channel::Degradation::kShare), is slow for everybody.
+constexpr double kFoundBelow = 0.6;
 constexpr double kUnderWayMs = 100;
 
 }  // namespace
@@ -20,14 +21,20 @@ int ranksPerNode(const reports::ScenarioResult& result) {
   return std::max(1, cluster->value("ranks_per_node", 1));
 }
 
+bool slowsLink(const reports::AppliedFault& fault) {
+  const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
+  return kind != nullptr && kind->slows;
+}
+
 bool mustBeFoundSlow(const reports::AppliedFault& fault) {
-  const auto rate = fault.parameters.find("rate");
-  if (fault.kind != kThrottle || !fault.target.rail || rate == fault.parameters.end()) return false;
-  const std::string& text = rate->second;
-  double percent = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
-  const bool isShare = error == std::errc() && end != text.data() + text.size() && *end == '%';
-  return isShare && percent < kFoundBelowPercent;
+  const injector::FaultKind* const kind = injector::findFaultKind(fault.kind);
+  if (kind == nullptr || !kind->slows || !fault.target.rail) return false;
+  const auto parameters = injector::FaultParameters::parse(*kind, fault.parameters);
+  if (!parameters.ok()) return false;
+  const auto losses = kind->damage(*parameters, /*rate=*/0, Duration::max());
+  return std::ranges::any_of(losses, [](const injector::LinkLoss& loss) {
+    return std::max(loss.tx, loss.rx) > 1 - kFoundBelow;
+  });
 }
 
 bool explains(const reports::AppliedFault& fault, const reports::Degradation& degradation,
@@ -36,7 +43,7 @@ bool explains(const reports::AppliedFault& fault, const reports::Degradation& de
   const bool its =
       !node || *node == degradation.rank / perNode || *node == degradation.peer / perNode;
   const double end = fault.end_ms.value_or(std::numeric_limits<double>::infinity());
-  return fault.kind == kThrottle && rail == degradation.rail && its &&
+  return slowsLink(fault) && rail == degradation.rail && its &&
          degradation.at_ms >= fault.start_ms && degradation.at_ms <= end + kUnderWayMs;
 }
 

@@ -7,8 +7,11 @@ namespace faultline::run {
 /// Ranks on a node, as the scenario of a result says.
 int ranksPerNode(const reports::ScenarioResult& result);
 
-/// Whether a strike slows a link so much that somebody at it has to say so: a throttle to less than
-/// 60 % of the rate, well below what is called degraded (channel::Degradation::kShare).
+/// Whether a strike is of a kind that leaves its link alive and slow.
+bool slowsLink(const reports::AppliedFault& fault);
+
+/// Whether it slows its link so much that somebody at it has to say so: to less than 60 % of the
+/// rate. Of a strike that names a rate and no share of one it is not known.
 bool mustBeFoundSlow(const reports::AppliedFault& fault);
 
 /// Whether `degradation` is of the link that the strike slowed, and began while it lasted; what was
@@ -23,7 +26,7 @@ struct SlowStrikes {
 };
 SlowStrikes slowStrikes(const reports::Run& run, int perNode);
 
-/// Degradations that no throttle explains.
+/// Degradations that no such strike explains.
 int unexplainedDegradations(const reports::Run& run, int perNode);
 
 }  // namespace faultline::run

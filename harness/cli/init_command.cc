@@ -128,13 +128,13 @@ bool askAll(InitOptions& options) {
     options.program = starter.program = *program;
   }
   std::cerr << offeredFaults(starter);
-  const auto faults = askUntilRight("Which faults? 'faultline describe' has each; blanks between",
-                                    "port_down", [&](const std::string& answer) {
-                                      Starter other = starter;
-                                      other.faults = wordsOf(answer);
-                                      return other.faults.empty() ? std::string("name at least one")
-                                                                  : whyNoScenario(other);
-                                    });
+  const auto faults = askUntilRight(
+      "Which faults? 'faultline describe' has each; blanks between",
+      std::string(injector::kUsualFault), [&](const std::string& answer) {
+        Starter other = starter;
+        other.faults = wordsOf(answer);
+        return other.faults.empty() ? std::string("name at least one") : whyNoScenario(other);
+      });
   if (!faults) return false;
   options.faults = starter.faults = wordsOf(*faults);
   const std::string usual_gate = "what suits the rest";

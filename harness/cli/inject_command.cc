@@ -24,8 +24,6 @@ namespace faultline::cli {
 namespace {
 
 constexpr std::string_view kVerb = "inject";
-// A queue pair that was put in error stays so: there is nothing to wait for but the evidence.
-constexpr std::string_view kLastsByItself = "qp_error";
 constexpr const char* kAtOnce = "1s";
 
 struct InjectOptions {
@@ -87,8 +85,10 @@ void printText(const std::string& kind, const Outcome& outcome) {
 }
 
 int inject(const InjectOptions& options) {
-  const std::string length =
-      options.duration.empty() && options.kind == kLastsByItself ? kAtOnce : options.duration;
+  // Of what stays there is nothing to wait for but the evidence.
+  const injector::FaultKind* const named = injector::findFaultKind(options.kind);
+  const bool lasts = named != nullptr && named->lasts;
+  const std::string length = options.duration.empty() && lasts ? kAtOnce : options.duration;
   if (options.kind.empty()) {
     return fail(kVerb,
                 errorf(Code::kInvalidArgument,

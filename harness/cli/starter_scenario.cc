@@ -21,7 +21,6 @@ using injector::FaultKind;
 using injector::TargetKind;
 
 constexpr std::string_view kCommand = "command";
-constexpr std::string_view kConnectionReset = "connection_reset";
 
 // When the first fault comes, and how far each is from the one before it. In guests ib_write_bw
 // must have met its server first.
@@ -31,12 +30,16 @@ constexpr int kApartMs = 1500;
 constexpr int kShortestProgramS = 5;
 constexpr int kAfterLastFaultS = 2;
 
-// What a cluster of guests can have besides faults of RDMA (scenario/rdma_vm_checks.cc).
-constexpr std::array<std::string_view, 2> kInGuestsToo{"port_down", "blackhole"};
+// What a cluster of guests can have besides faults of RDMA.
+bool isInGuestsToo(const FaultKind& kind) { return kind.outside != injector::Outside::kNot; }
 
-// What ib_write_bw does not survive (docs/verbs.md).
-constexpr std::array<std::string_view, 3> kEndsExample{"qp_error", "post_error",
-                                                       "completion_rewrite"};
+std::string thoseInGuestsToo() {
+  std::vector<std::string_view> names;
+  for (const FaultKind& kind : injector::faultKinds()) {
+    if (isInGuestsToo(kind)) names.push_back(kind.name);
+  }
+  return join(names, " and ");
+}
 
 bool isOfRdma(const FaultKind& kind) {
   return injector::isOfQueuePairs(kind.name) || injector::isOfRdmaDevices(kind.name);
@@ -118,9 +121,8 @@ class Writer {
     return any([](const FaultKind& kind) { return kind.forGood; });
   }
   bool endsProgram() const {
-    return kills() || (starter_.program.empty() && any([](const FaultKind& kind) {
-                         return std::ranges::count(kEndsExample, kind.name) > 0;
-                       }));
+    return kills() || (starter_.program.empty() &&
+                       any([](const FaultKind& kind) { return kind.endsConnection; }));
   }
 
   std::string cluster() const {
@@ -288,7 +290,7 @@ std::string nameFromFile(const std::string& path) {
 
 std::string reasonAgainst(const Starter& starter, const FaultKind& kind) {
   const std::string& workload = starter.workload;
-  if (workload == kCommand && starter.program.empty() && kind.name == kConnectionReset) {
+  if (workload == kCommand && starter.program.empty() && kind.ofConnections) {
     return fmt::format(
         "cuts TCP connections, and the example program has none: name a program that has "
         "(--program)");
@@ -308,11 +310,11 @@ std::string reasonAgainstTogether(const std::vector<const FaultKind*>& kinds) {
       std::ranges::find_if(kinds, [](const FaultKind* kind) { return isOfRdma(*kind); });
   if (rdma == kinds.end()) return "";
   for (const FaultKind* kind : kinds) {
-    if (isOfRdma(*kind) || std::ranges::count(kInGuestsToo, kind->name) > 0) continue;
+    if (isOfRdma(*kind) || isInGuestsToo(*kind)) continue;
     return fmt::format(
         "{} and {} cannot be had together: programs with RDMA run in guests of qemu, and of other "
         "faults these have only {}. Write a scenario of each",
-        kind->name, (*rdma)->name, join(kInGuestsToo, " and "));
+        kind->name, (*rdma)->name, thoseInGuestsToo());
   }
   return "";
 }

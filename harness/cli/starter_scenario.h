@@ -13,7 +13,7 @@ struct Starter {
   std::string name = "my-scenario";
   std::string workload = "training";  ///< a kind of workload
   std::string program{};              ///< of kind command: a line for the shell
-  std::vector<std::string> faults{"port_down"};
+  std::vector<std::string> faults{std::string(injector::kUsualFault)};
   std::vector<std::string> gates{};  ///< lines of `expect`; empty: those that suit the rest
   int nodes = 4;  ///< with fewer, one that dies leaves no job that is worth the name
   int rails = 2;

@@ -26,8 +26,8 @@ std::string describe(const std::optional<wire::RailState>& state) {
 
 }  // namespace
 
-RailFault::RailFault(Laboratory& laboratory, int host, int rail)
-    : laboratory_(laboratory), host_(host), rail_(rail) {}
+RailFault::RailFault(std::string kind, Laboratory& laboratory, int host, int rail)
+    : kind_(std::move(kind)), laboratory_(laboratory), host_(host), rail_(rail) {}
 
 RailView RailFault::view() const {
   return {.seen = seen_,
@@ -122,9 +122,14 @@ Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
     const std::string& kind, const injector::FaultParameters& parameters, Laboratory& laboratory,
     int host, int rail, const std::string& started_with) {
   std::unique_ptr<injector::Fault> fault;
-  if (kind == "port_down") fault = std::make_unique<CablePull>(laboratory, host, rail);
-  if (kind == "blackhole") fault = std::make_unique<SwitchDrop>(laboratory, host, rail);
   const injector::FaultKind* const row = injector::findFaultKind(kind);
+  const auto outside = row == nullptr ? injector::Outside::kNot : row->outside;
+  if (outside == injector::Outside::kCable) {
+    fault = std::make_unique<CablePull>(kind, laboratory, host, rail);
+  }
+  if (outside == injector::Outside::kSwitch) {
+    fault = std::make_unique<SwitchDrop>(kind, laboratory, host, rail);
+  }
   const bool inside = row != nullptr && (row->target == injector::TargetKind::kRdma ||
                                          injector::verbs::findEffect(kind).has_value());
   if (inside) {

@@ -17,8 +17,8 @@ namespace faultline::rdma_vm {
 /// inside, or counted by the switch.
 class RailFault : public injector::Fault {
  public:
-  /// The laboratory is borrowed, and outlives it.
-  RailFault(Laboratory& laboratory, int host, int rail);
+  /// `kind`: its name. The laboratory is borrowed, and outlives it.
+  RailFault(std::string kind, Laboratory& laboratory, int host, int rail);
   Status prepare() override;
   Status apply() override;
   Status step(TimePoint now) override;
@@ -26,7 +26,7 @@ class RailFault : public injector::Fault {
   Duration evidenceBudget() const override;
 
  protected:
-  virtual std::string kind() const = 0;
+  const std::string& kind() const { return kind_; }
   virtual Status strike(bool broken) = 0;
   /// To be called by destructors of what implements strike().
   void undo();
@@ -39,6 +39,7 @@ class RailFault : public injector::Fault {
   int rail() const { return rail_; }
 
  private:
+  std::string kind_;
   Laboratory& laboratory_;
   int host_;
   int rail_;
@@ -51,7 +52,7 @@ class RailFault : public injector::Fault {
   std::uint64_t dropped_before_ = 0;
 };
 
-/// port_down: the cable is pulled out, as qemu's set_link does. Evidence: the guest's own kernel
+/// The cable is pulled out, as qemu's set_link does. Evidence: the guest's own kernel
 /// says that the RDMA port is down and that the NIC has no carrier; the switch gets nothing more.
 class CablePull final : public RailFault {
  public:
@@ -60,13 +61,12 @@ class CablePull final : public RailFault {
   std::string mechanism() const override { return "QMP set_link: the guest's NIC is unplugged"; }
 
  protected:
-  std::string kind() const override { return "port_down"; }
   Status strike(bool broken) override { return laboratory().setCable(host(), rail(), !broken); }
   bool conclusive() const override { return isPulled(view()); }
   injector::Evidence verdict() const override;
 };
 
-/// blackhole: the switch drops everything from and to the rail. Evidence: frames of the host go on
+/// The switch drops everything from and to the rail. Evidence: frames of the host go on
 /// arriving at the switch, it drops them and hands the host none, and the guest's RDMA port is
 /// active. Needs the program to send something.
 class SwitchDrop final : public RailFault {
@@ -76,7 +76,6 @@ class SwitchDrop final : public RailFault {
   std::string mechanism() const override { return "the switch between the guests drops frames"; }
 
  protected:
-  std::string kind() const override { return "blackhole"; }
   Status strike(bool broken) override;
   bool conclusive() const override { return isCutOff(view()); }
   injector::Evidence verdict() const override;

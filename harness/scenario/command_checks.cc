@@ -17,7 +17,6 @@ namespace faultline::scenario {
 namespace {
 
 constexpr std::string_view kPath = "workload.command";
-constexpr std::string_view kProcessKill = "process_kill";
 
 class CommandChecker {
  public:
@@ -120,16 +119,19 @@ class CommandChecker {
 
   /// Whether a fault of the scenario kills processes.
   bool kills() const {
-    const auto killsOne = [](const Fault& fault) { return fault.kind == kProcessKill; };
+    const auto ends = [](std::string_view name) {
+      const injector::FaultKind* const kind = injector::findFaultKind(name);
+      return kind != nullptr && kind->endsProcesses;
+    };
+    const auto killsOne = [&](const Fault& fault) { return ends(fault.kind); };
     return std::ranges::any_of(scenario_.faults, killsOne) ||
            std::ranges::any_of(scenario_.sequences,
                                [&](const Sequence& sequence) {
                                  return std::ranges::any_of(sequence.faults, killsOne);
                                }) ||
-           std::ranges::any_of(scenario_.processes, [](const FaultProcess& process) {
-             return std::ranges::any_of(process.kinds, [](const FaultProcess::Kind& kind) {
-               return kind.name == kProcessKill;
-             });
+           std::ranges::any_of(scenario_.processes, [&](const FaultProcess& process) {
+             return std::ranges::any_of(
+                 process.kinds, [&](const FaultProcess::Kind& kind) { return ends(kind.name); });
            });
   }
 

@@ -20,7 +20,6 @@ namespace {
 
 // What the laboratory can do to a rail from outside (rdma_vm/laboratory_faults.h), and what this
 // machine's memory and processors can be expected to carry (rdma_vm/vm_plan.h).
-constexpr std::array<std::string_view, 2> kOutside{"port_down", "blackhole"};
 constexpr int kMostGuests = 8;
 constexpr int kMostGuestRails = 8;
 constexpr std::string_view kHow = "how";
@@ -28,6 +27,12 @@ constexpr std::string_view kCarrier = "carrier";
 constexpr std::string_view kRate = "rate";
 constexpr std::string_view kTrafficClass = "traffic_class";
 constexpr std::string_view kAllClasses = "all";
+
+bool isOfGuests(std::string_view name) {
+  const injector::FaultKind* const kind = injector::findFaultKind(name);
+  return kind != nullptr && (kind->outside != injector::Outside::kNot ||
+                             injector::isOfQueuePairs(name) || injector::isOfRdmaDevices(name));
+}
 
 class RdmaVmChecker {
  public:
@@ -118,10 +123,11 @@ class RdmaVmChecker {
     if (!findings_.usable({path})) return;
     if (injector::isOfRdmaDevices(kind)) {
       checkVirtualNic(kind, parameters, path);
-    } else if (std::ranges::count(kOutside, kind) == 0 && !injector::isOfQueuePairs(kind)) {
-      std::vector<std::string_view> possible(kOutside.begin(), kOutside.end());
-      for (const auto& row : injector::kVerbsFaults) possible.push_back(row.name);
-      for (const auto& row : injector::kRdmaFaults) possible.push_back(row.name);
+    } else if (!isOfGuests(kind)) {
+      std::vector<std::string_view> possible;
+      for (const injector::FaultKind& row : injector::faultKinds()) {
+        if (isOfGuests(row.name)) possible.push_back(row.name);
+      }
       fail(path + ".kind",
            fmt::format("{}: a cluster of kind rdma_vm has only {}", kind, join(possible, ", ")));
     } else if (parameters.has(kHow) && parameters.get<std::string>(kHow) != kCarrier) {

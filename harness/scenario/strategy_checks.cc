@@ -155,19 +155,27 @@ class StrategyChecker {
     }
   }
 
+  static std::string thoseThatTakeAPort() {
+    std::vector<std::string_view> names;
+    for (const injector::FaultKind& kind : injector::faultKinds()) {
+      if (kind.portEvents == injector::PortEvents::kOnce) names.push_back(kind.name);
+    }
+    return join(names, " or ");
+  }
+
   /// Empty: some ranks are left out, and some are left.
   std::string whyNobodyIsLeftOut(const Fault& fault) const {
     const injector::FaultKind* const spec = injector::findFaultKind(fault.kind);
     if (spec == nullptr || spec->target != injector::TargetKind::kLink) return "";
-    if (fault.kind == "port_flap") {
-      return "port_flap brings the port back again and again: whether anybody is left out would "
-             "depend on the moment. Use port_down";
-    }
-    if (fault.kind != "port_down") {
+    if (spec->portEvents == injector::PortEvents::kAgain) {
       return fmt::format(
-          "{} leaves all ports up: nobody would know whom to leave out. Use "
-          "port_down",
-          fault.kind);
+          "{} brings the port back again and again: whether anybody is left out "
+          "would depend on the moment. Use {}",
+          fault.kind, thoseThatTakeAPort());
+    }
+    if (spec->portEvents == injector::PortEvents::kNever) {
+      return fmt::format("{} leaves all ports up: nobody would know whom to leave out. Use {}",
+                         fault.kind, thoseThatTakeAPort());
     }
     const Cluster& cluster = scenario_.cluster;
     const bool whole =
