@@ -115,15 +115,16 @@ Status jsonMismatch(const std::string& path, std::string_view what, const Json& 
                 found.is_array() || found.is_object() ? "an" : "a", found.type_name());
 }
 
-/// What becomes of keys that the table of a struct does not have.
-enum class UnknownKeys {
-  kSkipped,  ///< they are of a later version
-  kRefused,
+/// What a reader takes.
+enum class Strictness {
+  kLater,      ///< also keys that the table of a struct does not have: they are of a later version
+  kKnownKeys,  ///< no such keys
+  kExact,      ///< nor null for a number that is not optional
 };
 
 /// One `read` per kind of value, in a class so that all of them see each other. `path` names the
 /// value in messages. kInvalidArgument, with the path, for what does not fit.
-template <typename Json, UnknownKeys kUnknown = UnknownKeys::kSkipped>
+template <typename Json, Strictness kStrictness = Strictness::kLater>
 class JsonReader {
  public:
   static Status read(const Json& json, const std::string& path, bool& value) {
@@ -134,7 +135,7 @@ class JsonReader {
 
   static Status read(const Json& json, const std::string& path, double& value) {
     // The writer writes null for what JSON has no number for.
-    if (json.is_null()) {
+    if (json.is_null() && kStrictness != Strictness::kExact) {
       value = std::numeric_limits<double>::quiet_NaN();
       return okStatus();
     }
@@ -225,7 +226,8 @@ class JsonReader {
     Status status;
     const auto isOne = [&]<typename T>(T* /*which*/) {
       if (type != T::kType) return false;
-      status = readStruct(json, path, value.template emplace<T>(), /*typed=*/true);
+      // A message as a whole is called by its type.
+      status = readStruct(json, path.empty() ? type : path, value.template emplace<T>(), true);
       return true;
     };
     if ((isOne(static_cast<Ts*>(nullptr)) || ...)) return status;
@@ -238,10 +240,11 @@ class JsonReader {
   template <typename T>
   static Status read(const Json& json, const std::string& path, std::vector<T>& values) {
     if (!json.is_array()) return jsonMismatch(path, "an array", json);
-    values.clear();
-    values.resize(json.size());
+    values.clear();  // and not made longer before what is to be in it was looked at
     for (std::size_t i = 0; i < json.size(); ++i) {
-      RETURN_IF_ERROR(read(json[i], fmt::format("{}[{}]", path, i), values[i]));
+      T value{};
+      RETURN_IF_ERROR(read(json[i], fmt::format("{}[{}]", path, i), value));
+      values.push_back(std::move(value));
     }
     return okStatus();
   }
@@ -294,7 +297,7 @@ class JsonReader {
     if (typed) reader.known_.emplace_back(kTypeKey);
     visitFields(reader, value);
     RETURN_IF_ERROR(reader.status_);
-    if constexpr (kUnknown == UnknownKeys::kRefused) RETURN_IF_ERROR(reader.refuseOthers());
+    if constexpr (kStrictness != Strictness::kLater) RETURN_IF_ERROR(reader.refuseOthers());
     if constexpr (requires { checkFields(value); }) {
       return checkFields(value).withContext(path.empty() ? "document" : path);
     }
@@ -311,7 +314,7 @@ class JsonReader {
 
   template <typename T>
   void take(const char* key, T& value, bool required) {
-    if constexpr (kUnknown == UnknownKeys::kRefused) known_.emplace_back(key);
+    if constexpr (kStrictness != Strictness::kLater) known_.emplace_back(key);
     if (!status_.ok()) return;
     const std::string path = keyIn(path_, key);
     const auto found = object_.find(key);

@@ -1,16 +1,21 @@
 #pragma once
 
 #include <concepts>
+#include <map>
+#include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/json_fields.h"
 
 namespace faultline {
 
 /// `JsonSchemaOf<Json>::of(T{})`: what a JSON Schema (draft 7) says of the JSON that JsonWriter
-/// makes of a T. `kUnknown`: whether objects may have further keys.
-template <typename Json, UnknownKeys kUnknown = UnknownKeys::kSkipped>
+/// makes of a T, and a JsonReader of that strictness takes.
+template <typename Json, Strictness kStrictness = Strictness::kLater>
 class JsonSchemaOf {
  public:
   template <typename T>
@@ -22,6 +27,7 @@ class JsonSchemaOf {
     } else if constexpr (std::is_same_v<T, bool>) {
       return {{"type", "boolean"}};
     } else if constexpr (std::is_floating_point_v<T>) {
+      if (kStrictness == Strictness::kExact) return {{"type", "number"}};
       // NaN and infinity are written as null.
       return {{"type", Json::array({"number", "null"})}};
     } else if constexpr (std::unsigned_integral<T>) {
@@ -84,7 +90,7 @@ class JsonSchemaOf {
   Json finish() && {
     Json schema{{"type", "object"}, {"properties", std::move(properties_)}};
     if (!required_.empty()) schema["required"] = std::move(required_);
-    if constexpr (kUnknown == UnknownKeys::kRefused) schema["additionalProperties"] = false;
+    if constexpr (kStrictness != Strictness::kLater) schema["additionalProperties"] = false;
     return schema;
   }
 

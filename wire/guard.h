@@ -9,7 +9,8 @@
 #include "base/json_fields.h"
 #include "wire/message.h"
 
-/// Between the controller and the guard of a node (harness/launch/guard.h).
+/// Between the controller and the guard of a node (harness/launch/guard.h). Moments are those of
+/// the guard's monotonic clock.
 namespace faultline::wire {
 
 /// A program that is not ours, as a node's guard starts it.
@@ -114,6 +115,9 @@ template <typename V>
 void visitFields(V& v, Of<GuardError> auto& message) {
   v.required("outcome", message.outcome);
 }
+
+/// Of an error.
+Status checkFields(const GuardError& error);
 
 template <typename V>
 void visitFields(V& v, Of<EndPrograms> auto& message) {

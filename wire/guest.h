@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -201,15 +202,11 @@ using FromRoom = std::variant<RoomStarted, GuestGone, RoomError>;
 
 // --- fields ---
 
-inline const auto& namesOf(FaultCall /*which*/) {
-  struct Entry {
-    FaultCall value;
-    const char* name;
-  };
-  static constexpr Entry kNames[] = {{FaultCall::kPrepare, "prepare"},
-                                     {FaultCall::kApply, "apply"},
-                                     {FaultCall::kEvidence, "evidence"},
-                                     {FaultCall::kRevert, "revert"}};
+inline std::span<const EnumName<FaultCall>> namesOf(FaultCall /*which*/) {
+  static constexpr EnumName<FaultCall> kNames[] = {{FaultCall::kPrepare, "prepare"},
+                                                   {FaultCall::kApply, "apply"},
+                                                   {FaultCall::kEvidence, "evidence"},
+                                                   {FaultCall::kRevert, "revert"}};
   return kNames;
 }
 
@@ -250,6 +247,9 @@ template <typename V>
 void visitFields(V& v, Of<HolderBroken> auto& message) {
   v.required("outcome", message.outcome);
 }
+
+/// Of an error.
+Status checkFields(const HolderBroken& broken);
 
 template <typename V>
 void visitFields(V& v, Of<GuestSetup> auto& setup) {

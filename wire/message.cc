@@ -1,5 +1,6 @@
 #include "wire/message.h"
 
+#include "base/json_schema.h"
 #include "wire/guard.h"
 #include "wire/guest.h"
 #include "wire/rank.h"
@@ -11,10 +12,15 @@ using Json = nlohmann::ordered_json;
 
 template <typename T>
 Json schemaOf() {
-  return JsonSchemaOf<Json, UnknownKeys::kRefused>::of(T{});
+  return JsonSchemaOf<Json, Strictness::kExact>::of(T{});
 }
 
 }  // namespace
+
+bool isGone(const nlohmann::json& message) {
+  const auto type = message.is_object() ? message.find(kTypeKey) : message.end();
+  return type != message.end() && *type == Gone::kType;
+}
 
 Status checkVersion(const nlohmann::json& first) {
   int theirs = 0;
@@ -29,6 +35,19 @@ Status checkVersion(const nlohmann::json& first) {
                 "the same build of faultline for all processes",
                 theirs, kVersion);
 }
+
+namespace {
+
+Status refuseSuccess(Code code) {
+  if (code != Code::kOk) return okStatus();
+  return errorf(Code::kInvalidArgument, "an error whose code is success");
+}
+
+}  // namespace
+
+Status checkFields(const Error& error) { return refuseSuccess(error.code); }
+Status checkFields(const GuardError& error) { return refuseSuccess(error.outcome.code); }
+Status checkFields(const HolderBroken& broken) { return refuseSuccess(broken.outcome.code); }
 
 Status checkFields(const Trace& trace) {
   const std::size_t events = trace.kind.size();

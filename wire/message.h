@@ -2,10 +2,9 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
+#include <type_traits>
 
 #include "base/json_fields.h"
-#include "base/json_schema.h"
 
 /// What the processes of the bench say to each other (docs/wire.md). Each direction of a protocol
 /// is a variant of structs. On the way a message is the JSON object that base/json_fields.h makes
@@ -45,6 +44,13 @@ void visitFields(V& v, Of<Gone> auto& message) {
   v.required("message", message.message);
 }
 
+/// Whether a message is a Gone, which no process says of itself.
+bool isGone(const nlohmann::json& message);
+
+/// Whether T is one of these: for who handles each kind of message, or says that it does not.
+template <typename T, typename... Ts>
+inline constexpr bool isOneOf = (std::is_same_v<T, Ts> || ...);
+
 /// The object of a message, or of a struct that is one by itself.
 template <typename T>
 nlohmann::json toJson(const T& message) {
@@ -56,7 +62,7 @@ template <typename T>
 Result<T> fromJson(const nlohmann::json& json) {
   T message;
   RETURN_IF_ERROR(
-      (JsonReader<nlohmann::json, UnknownKeys::kRefused>::read(json, std::string(), message)));
+      (JsonReader<nlohmann::json, Strictness::kExact>::read(json, std::string(), message)));
   return message;
 }
 

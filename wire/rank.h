@@ -66,10 +66,11 @@ struct Plan {
   int segments = 1;
   bool tried = false;  ///< to see how fast it is
   std::vector<Health> health{};
-  double predictedMs = 0;
-  double ringMs = 0;   ///< what a ring would take
-  double boundMs = 0;  ///< what nothing can be below
-  std::string hash{};  ///< the same on all ranks
+  // None: it is not known.
+  std::optional<double> predictedMs{};
+  std::optional<double> ringMs{};   ///< what a ring would take
+  std::optional<double> boundMs{};  ///< what nothing can be below
+  std::string hash{};               ///< the same on all ranks
   double latencyUs = 0;
   double perMessageUs = 0;
   double bandwidth = 0;  ///< bytes per second
@@ -200,7 +201,7 @@ struct Done {
   Network network{};
 };
 
-/// The rank cannot go on, and ends.
+/// The rank cannot go on, and ends; after Done: it could not take leave of the others.
 struct Error {
   static constexpr const char* kType = "error";
   Code code = Code::kInternal;
@@ -454,6 +455,9 @@ void visitFields(V& v, Of<Error> auto& message) {
   v.required("message", message.message);
   v.required("network", message.network);
 }
+
+/// Of an error.
+Status checkFields(const Error& error);
 
 template <typename V>
 void visitFields(V& v, Of<Rate> auto& message) {

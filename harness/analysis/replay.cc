@@ -30,7 +30,7 @@ Result<Line> readLine(std::size_t wanted, const Json& line) {
   if constexpr (index < std::variant_size_v<Line>) {
     if (index != wanted) return readLine<index + 1>(wanted, line);
     std::variant_alternative_t<index, Line> value;
-    RETURN_IF_ERROR(JsonReader<Json>::read(line, "", value));
+    RETURN_IF_ERROR((JsonReader<Json, Strictness::kKnownKeys>::read(line, "", value)));
     return Line(std::move(value));
   } else {
     return Status(Code::kInternal, "no such line");
@@ -38,7 +38,7 @@ Result<Line> readLine(std::size_t wanted, const Json& line) {
 }
 
 Result<Line> parseLine(std::string_view text) {
-  ASSIGN_OR_RETURN(const Json line, parseJson<Json>(text));
+  ASSIGN_OR_RETURN(Json line, parseJson<Json>(text));
   const auto name = line.is_object() ? line.find("line") : line.end();
   if (name == line.end() || !name->is_string()) {
     return Status(Code::kInvalidArgument, "this is no line of a transcript");
@@ -48,6 +48,7 @@ Result<Line> parseLine(std::string_view text) {
     return errorf(Code::kInvalidArgument, "this program knows no line '{}'",
                   name->get<std::string>());
   }
+  line.erase("line");
   return readLine(static_cast<std::size_t>(found - transcript::kNames.begin()), line);
 }
 
@@ -71,6 +72,10 @@ class Player {
 
   Status play(const transcript::Header& header) {
     if (scenario_) return wrong("there is one scenario already");
+    if (header.messages != wire::kVersion) {
+      return wrong(fmt::format("this program understands messages of version {}, found {}",
+                               wire::kVersion, header.messages));
+    }
     if (header.version != transcript::kVersion) {
       return errorf(Code::kUnsupported, "this program replays version {}, found {}",
                     transcript::kVersion, header.version);

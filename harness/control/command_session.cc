@@ -290,8 +290,7 @@ Status CommandSession::received(std::size_t guard, const wire::FromGuard& messag
     finishedGuards_.insert(guard);
     cutFiles_.insert(cutFiles_.end(), finished->cut.begin(), finished->cut.end());
   } else if (const auto* const error = std::get_if<wire::GuardError>(&message)) {
-    guardError_ =
-        Status(Code::kIo, fmt::format("the programs of node {}: {}", node, error->outcome.message));
+    guardError_ = error->outcome.status().withContext(fmt::format("the programs of node {}", node));
   } else if (const auto* const gone = std::get_if<wire::Gone>(&message);
              gone != nullptr && !finishedGuards_.contains(guard) && !guardError_) {
     guardError_ = errorf(Code::kInternal, "the guard of node {} is gone: {}", node, gone->message);

@@ -30,7 +30,7 @@ Result<RankGroup> RankGroup::start(const std::vector<launch::SpawnOptions>& proc
     }
     ranks.push_back(Rank{std::move(*process)});
   }
-  return RankGroup(std::move(ranks));
+  return RankGroup(std::move(ranks), what);
 }
 
 Status RankGroup::drain(int rank, const Received& received) {
@@ -46,6 +46,9 @@ Status RankGroup::drain(int rank, const Received& received) {
       return received(rank, wire::toJson(gone));
     }
     if (!*message) return okStatus();
+    if (wire::isGone(**message)) {
+      return errorf(Code::kInvalidArgument, "it says of itself that it is gone");
+    }
     RETURN_IF_ERROR(received(rank, **message));
   }
 }
@@ -65,7 +68,7 @@ Status RankGroup::poll(Duration timeout, Interrupt& interrupt, const Received& r
   for (std::size_t i = 0; i < order.size() && ready > 0; ++i) {
     if (waiting[i + 1].revents == 0) continue;
     RETURN_IF_ERROR(
-        drain(order[i], received).withContext(fmt::format("listen to rank {}", order[i])));
+        drain(order[i], received).withContext(fmt::format("listen to {} {}", what_, order[i])));
   }
   return okStatus();
 }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,10 +40,12 @@ class RankGroup {
     launch::Process process;
     bool silent = false;  // nothing more will come from it
   };
-  explicit RankGroup(std::vector<Rank> ranks) : ranks_(std::move(ranks)) {}
+  RankGroup(std::vector<Rank> ranks, std::string_view what)
+      : what_(what), ranks_(std::move(ranks)) {}
 
   Status drain(int rank, const Received& received);
 
+  std::string what_;  // they are
   std::vector<Rank> ranks_;
 };
 

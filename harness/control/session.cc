@@ -83,7 +83,12 @@ class Session {
   void heard(int rank, const wire::Shrunk& message);
   void heard(int rank, const wire::Error& message);
   void heard(int rank, const wire::Gone& message);
-  void heard(int /*rank*/, const auto& /*message*/) {}
+  template <typename Message>
+  void heard(int /*rank*/, const Message& /*message*/) {
+    static_assert(wire::isOneOf<Message, wire::Joined, wire::Begin, wire::Checked, wire::Events,
+                                wire::Rate, wire::Token, wire::Served>,
+                  "these are recorded, and no more");
+  }
   /// As note(event::Heard), without a copy of the message for the record.
   void noteHeard(int rank, const wire::FromRank& message) {
     const TimePoint at = now();
@@ -365,9 +370,10 @@ void Session::warmupBegan(int iteration) {
 
 void Session::warmupEnded(int iteration) {
   (void)sampler_->sample(now());
-  if (++warmupEnded_[iteration] < ranks_ || !faults_) return;
+  const auto before = warmupBytes_.find(iteration);
+  if (++warmupEnded_[iteration] < ranks_ || !faults_ || before == warmupBytes_.end()) return;
   for (int node = 0; node < scenario_.cluster.nodes; ++node) {
-    faults_->warmupIteration(node, sampler_->nodeBytes(node) - warmupBytes_[iteration][node]);
+    faults_->warmupIteration(node, sampler_->nodeBytes(node) - before->second[node]);
   }
 }
 

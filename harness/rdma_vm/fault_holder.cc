@@ -2,7 +2,6 @@
 
 #include <poll.h>
 
-#include <array>
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -84,9 +83,11 @@ Status Holder::obey(wire::FaultCall call) {
       auto evidence = fault_->evidence();
       status = evidence.status();
       if (!evidence.ok()) break;
-      auto& [fault, kind, observed, ok, numbers] = *evidence;
-      answer.evidence = {std::move(fault), std::move(kind), std::move(observed), ok,
-                         std::move(numbers)};
+      answer.evidence = {.fault = std::move(evidence->fault),
+                         .kind = std::move(evidence->kind),
+                         .observed = std::move(evidence->observed),
+                         .ok = evidence->ok,
+                         .numbers = std::move(evidence->numbers)};
       break;
     }
     case wire::FaultCall::kRevert:

@@ -1,13 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
 
-#include "base/clock.h"
 #include "base/status.h"
 #include "harness/launch/message_channel.h"
 #include "injector/fault.h"

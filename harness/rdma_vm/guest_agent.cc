@@ -191,10 +191,14 @@ Status Agent::relay(int id, Job& job) {
       return tell(wire::GuardSaid{id, wire::Gone{message.status().message()}});
     }
     if (!*message) return okStatus();
-    ASSIGN_OR_RETURN(auto said, wire::fromJson<wire::FromGuard>(**message));
-    job.finished = std::holds_alternative<wire::GuardFinished>(said);
-    job.spoken = job.finished || std::holds_alternative<wire::GuardError>(said);
-    RETURN_IF_ERROR(tell(wire::GuardSaid{id, std::move(said)}));
+    auto said = wire::fromJson<wire::FromGuard>(**message);
+    if (!said.ok()) {  // its guard ends with the job
+      job.spoken = true;
+      return tell(wire::GuardSaid{id, wire::Gone{said.status().message()}});
+    }
+    job.finished = std::holds_alternative<wire::GuardFinished>(*said);
+    job.spoken = job.finished || std::holds_alternative<wire::GuardError>(*said);
+    RETURN_IF_ERROR(tell(wire::GuardSaid{id, std::move(*said)}));
   }
   return job.read && job.finished ? sendOutput(id, job) : okStatus();
 }
@@ -231,14 +235,14 @@ Status Agent::startHolder(const wire::TellHolder& message) {
 Status Agent::relayHolder(int id, launch::Process& holder) {
   for (;;) {
     const Result<std::optional<json>> message = holder.messages().receive();
-    if (!message.ok()) {
-      const std::string why = message.status().message();
-      faults_.erase(id);
-      return tell(wire::HolderSaid{id, wire::Gone{why}});
+    if (message.ok() && !*message) return okStatus();
+    auto said = message.ok() ? wire::fromJson<wire::FromHolder>(**message)
+                             : Result<wire::FromHolder>(message.status());
+    if (!said.ok()) {
+      faults_.erase(id);  // which takes the fault back
+      return tell(wire::HolderSaid{id, wire::Gone{said.status().message()}});
     }
-    if (!*message) return okStatus();
-    ASSIGN_OR_RETURN(auto said, wire::fromJson<wire::FromHolder>(**message));
-    RETURN_IF_ERROR(tell(wire::HolderSaid{id, std::move(said)}));
+    RETURN_IF_ERROR(tell(wire::HolderSaid{id, std::move(*said)}));
   }
 }
 

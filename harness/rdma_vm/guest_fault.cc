@@ -87,8 +87,12 @@ Status GuestFault::step(TimePoint /*now*/) {
   if (const Status broken = std::exchange(broken_, {}); !broken.ok()) return broken;
   if (!answer) return okStatus();
   RETURN_IF_ERROR(answer->outcome.status());
-  auto& [fault, kind, observed, ok, numbers] = answer->evidence;
-  evidence_ = {std::move(fault), std::move(kind), std::move(observed), ok, std::move(numbers)};
+  wire::Evidence& told = answer->evidence;
+  evidence_ = injector::Evidence{.fault = std::move(told.fault),
+                                 .kind = std::move(told.kind),
+                                 .observed = std::move(told.observed),
+                                 .ok = told.ok,
+                                 .numbers = std::move(told.numbers)};
   return okStatus();
 }
 
@@ -127,13 +131,12 @@ Result<wire::HolderAnswer> GuestFault::await() {
 Result<std::optional<wire::HolderAnswer>> GuestFault::look() {
   while (std::optional<wire::FromHolder> said = guests_.faultSaid(*holder_)) {
     if (auto* const answer = std::get_if<wire::HolderAnswer>(&*said)) {
-      if (!asked_) continue;
+      if (!asked_) return errorf(Code::kInternal, "an answer that nobody has asked for");
       asked_.reset();
       return std::optional(std::move(*answer));
     }
     if (const auto* const broken = std::get_if<wire::HolderBroken>(&*said)) {
       broken_ = broken->outcome.status();
-      if (broken_.ok()) broken_ = errorf(Code::kInternal, "it has failed, and did not say why");
     } else if (const auto* const gone = std::get_if<wire::Gone>(&*said)) {
       gone_ = errorf(Code::kUnavailable, "what holds {} in host {} has ended: {}", held_.kind,
                      host_, gone->message);

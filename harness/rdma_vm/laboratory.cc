@@ -194,12 +194,13 @@ Status Laboratory::lookAtRoom() {
     const Result<std::optional<json>> message = room_.messages().receive();
     if (!message.ok()) return message.status().withContext("the machine room is gone");
     if (!*message) return okStatus();
-    ASSIGN_OR_RETURN(const auto said, wire::fromJson<wire::FromRoom>(**message));
-    if (const auto* const gone = std::get_if<wire::GuestGone>(&said)) {
+    const auto said = wire::fromJson<wire::FromRoom>(**message);
+    if (!said.ok()) return said.status().withContext("listen to the machine room");
+    if (const auto* const gone = std::get_if<wire::GuestGone>(&*said)) {
       RETURN_IF_ERROR(checkHost(gone->host));
       return brokenHost(gone->host, "has ended: " + gone->message);
     }
-    if (const auto* const error = std::get_if<wire::RoomError>(&said)) {
+    if (const auto* const error = std::get_if<wire::RoomError>(&*said)) {
       return errorf(Code::kIo, "the machine room: {}", error->message);
     }
   }
@@ -225,8 +226,9 @@ Status Laboratory::lookAtHost(int host) {
     if (!message.ok())
       return lostHost(host, "is not heard any more: " + message.status().message());
     if (!*message) return okStatus();
-    ASSIGN_OR_RETURN(const auto said, wire::fromJson<wire::FromGuest>(**message));
-    RETURN_IF_ERROR(received(host, said));
+    const auto said = wire::fromJson<wire::FromGuest>(**message);
+    if (!said.ok()) return said.status().withContext(fmt::format("listen to host {}", host));
+    RETURN_IF_ERROR(received(host, *said));
   }
 }
 

@@ -13,6 +13,7 @@ std::optional<Damage> damageBehind(std::span<const FaultChange> changes, TimePoi
       const bool sameStrike = latest && !latest->over;
       latest = Damage{.before = sameStrike ? latest->before : change.before, .after = change.after};
     } else if (latest && !latest->over) {
+      // Connections in back-off come back after as long as they were away.
       const Duration outage = change.after - latest->before;
       if (change.after + std::max(kAftermath, outage) < when) {
         latest.reset();

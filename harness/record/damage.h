@@ -8,8 +8,8 @@
 
 namespace faultline::run {
 
-/// A failure that a fault caused may be noticed this long after the fault has ended (verdicts of
-/// probes, a busy machine), or as long as it lasted (connections in back-off).
+/// What a fault caused may be noticed this long after the fault has ended: verdicts of probes, a
+/// busy machine.
 inline constexpr Duration kAftermath = 1s;
 
 /// What a fault did to the way between two nodes: it struck between `before` and `after`.

@@ -18,9 +18,9 @@ reports::AppliedPlan planOf(const wire::Plan& told, TimePoint t0) {
   plan.segments = told.segments;
   plan.tried = told.tried;
   for (const auto& [send, receive] : told.health) plan.health.push_back({send, receive});
-  plan.predicted_ms = told.predictedMs;
-  plan.ring_ms = told.ringMs;
-  plan.bound_ms = told.boundMs;
+  plan.predicted_ms = told.predictedMs.value_or(0);
+  plan.ring_ms = told.ringMs.value_or(0);
+  plan.bound_ms = told.boundMs.value_or(0);
   plan.hash = told.hash;
   plan.link.latency_us = told.latencyUs;
   plan.link.per_message_us = told.perMessageUs;

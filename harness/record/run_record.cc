@@ -68,7 +68,11 @@ void RunRecord::heard(int rank, TimePoint at, const wire::FromRank& message) {
     if constexpr (std::is_same_v<T, wire::Begin>) {
       if (!one.warmup) iterationBegan(one);
     } else if constexpr (std::is_same_v<T, wire::End>) {
-      one.warmup ? checked(one.checked, one.wrong) : iterationEnded(rank, one);
+      if (one.warmup) {
+        checked(one.checked, one.wrong);
+      } else {
+        iterationEnded(rank, one);
+      }
     } else if constexpr (std::is_same_v<T, wire::Checked>) {
       checked(one.checked, one.wrong);
     } else if constexpr (std::is_same_v<T, wire::Served>) {
@@ -87,6 +91,10 @@ void RunRecord::heard(int rank, TimePoint at, const wire::FromRank& message) {
     } else if constexpr (std::is_same_v<T, wire::Error>) {
       if (one.network) events(rank, *one.network);
       error(rank, at, one.message);
+    } else {
+      static_assert(
+          wire::isOneOf<T, wire::Joined, wire::Ready, wire::Alive, wire::Shrunk, wire::Gone>,
+          "what is to be kept of it?");
     }
   };
   std::visit(take, message);

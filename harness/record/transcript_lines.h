@@ -33,7 +33,8 @@ inline constexpr int kVersion = 2;
 // The first line.
 struct Header {
   int version = kVersion;
-  reports::Json scenario;  // as read, defaults filled in
+  int messages = wire::kVersion;  // of what ranks said
+  reports::Json scenario;         // as read, defaults filled in
 };
 
 // A run begins.
@@ -45,6 +46,7 @@ struct RunHeader {
 template <typename V>
 void visitFields(V& v, Of<Header> auto& header) {
   v.required("version", header.version);
+  v.required("messages", header.messages);
   v.required("scenario", header.scenario);
 }
 

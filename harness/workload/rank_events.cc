@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "base/clock.h"
@@ -19,6 +20,11 @@ std::optional<TimePoint> momentOrNone(TimePoint moment) {
 
 constexpr double kMicrosecondsPerSecond = 1e6;
 
+/// Seconds of a model; infinite: it has none.
+std::optional<double> msIfKnown(double seconds) {
+  return std::isfinite(seconds) ? std::optional(seconds * kMillisecondsPerSecond) : std::nullopt;
+}
+
 wire::Plan planOf(const comm::PlanEvent& event) {
   const plan::Plan& plan = event.plan;
   wire::Plan told{.at = event.when,
@@ -31,9 +37,9 @@ wire::Plan planOf(const comm::PlanEvent& event) {
                   .algorithm = plan.algorithm,
                   .segments = plan.segments,
                   .tried = event.tried,
-                  .predictedMs = plan.predicted * kMillisecondsPerSecond,
-                  .ringMs = plan.ring * kMillisecondsPerSecond,
-                  .boundMs = plan.bound * kMillisecondsPerSecond,
+                  .predictedMs = msIfKnown(plan.predicted),
+                  .ringMs = msIfKnown(plan.ring),
+                  .boundMs = msIfKnown(plan.bound),
                   .hash = fmt::format("{:016x}", plan.hash),
                   .latencyUs = event.link.latency * kMicrosecondsPerSecond,
                   .perMessageUs = event.link.perMessage * kMicrosecondsPerSecond,

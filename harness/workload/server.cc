@@ -11,7 +11,6 @@
 #include "harness/workload/compute.h"
 #include "harness/workload/decision.h"
 #include "harness/workload/poison.h"
-#include "harness/workload/rank_events.h"
 #include "harness/workload/stage.h"
 
 namespace faultline::workload {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// As much of JSON Schema (draft 7) as reports/result_schema.h uses. A keyword that it does not
+/// As much of JSON Schema (draft 7) as base/json_schema.h uses. A keyword that it does not
 /// know is an exception, so that none is passed over in silence.
 namespace faultline::testing {
 

@@ -132,6 +132,8 @@ TEST_F(TranscriptTest, WhatAProcessSaidMustBeAMessage) {
   };
   EXPECT_THAT(heard(R"({"type":"begin","iteration":"first"})"),
               HasSubstr("line 4: message.iteration: expected an integer"));
+  EXPECT_THAT(heard(R"({"type":"step","surplus":1})"),
+              HasSubstr("line 4: message.surplus: is unknown"));
   EXPECT_THAT(heard(R"({"type":7})"), HasSubstr("line 4: message.type: expected a string"));
   EXPECT_THAT(heard(R"({"type":"hello"})"), HasSubstr("line 4: message.type: expected one of"));
   EXPECT_EQ(heard(R"({"type":"token","requests":[1],"at":2})"), "it is replayed")
@@ -150,8 +152,10 @@ TEST_F(TranscriptTest, ARunInWhichTheBenchFailedIsLeftOut) {
 }
 
 TEST_F(TranscriptTest, OneOfAnotherVersionIsRefused) {
-  EXPECT_THAT(whyNot({R"({"line":"transcript","version":99,"scenario":{}})"}),
+  EXPECT_THAT(whyNot({R"({"line":"transcript","version":99,"messages":1,"scenario":{}})"}),
               HasSubstr("replays version 2, found 99"));
+  EXPECT_THAT(whyNot({R"({"line":"transcript","version":2,"messages":99,"scenario":{}})"}),
+              HasSubstr("understands messages of version 1, found 99"));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace faultline::workload {
 namespace {
 
@@ -128,14 +130,28 @@ TEST(EventReportTest, APlanIsToldOnceWithWhatItWasMadeFor) {
   EXPECT_EQ(plan.health[0].send, 1);
   EXPECT_EQ(plan.health[1].send, 0.5);
   EXPECT_EQ(plan.health[1].receive, 0.25);
-  EXPECT_DOUBLE_EQ(plan.predictedMs, 300);
-  EXPECT_DOUBLE_EQ(plan.ringMs, 500);
-  EXPECT_DOUBLE_EQ(plan.boundMs, 250);
+  EXPECT_DOUBLE_EQ(plan.predictedMs.value_or(0), 300);
+  EXPECT_DOUBLE_EQ(plan.ringMs.value_or(0), 500);
+  EXPECT_DOUBLE_EQ(plan.boundMs.value_or(0), 250);
   EXPECT_EQ(plan.hash, "ffffffffffffffff") << "more than a number of JSON holds everywhere";
   EXPECT_DOUBLE_EQ(plan.latencyUs, 40);
   EXPECT_DOUBLE_EQ(plan.perMessageUs, 3);
   EXPECT_DOUBLE_EQ(plan.bandwidth, 5e7);
   EXPECT_TRUE(nextMessage(report, log).plans.empty());
+}
+
+TEST(EventReportTest, APredictionThatTheModelDoesNotHaveIsNone) {
+  comm::EventLog log;
+  EventReport report;
+  comm::PlanEvent event;
+  event.plan.predicted = event.plan.ring = std::numeric_limits<double>::infinity();
+  event.plan.bound = 0.25;
+  log.planned(event);
+  const wire::Network message = nextMessage(report, log);
+  ASSERT_EQ(message.plans.size(), 1u);
+  EXPECT_FALSE(message.plans[0].predictedMs);
+  EXPECT_FALSE(message.plans[0].ringMs);
+  EXPECT_EQ(message.plans[0].boundMs, 250);
 }
 
 TEST(EventReportTest, ATestOfThePortsIsToldOnce) {

@@ -1,10 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/input_file.h"
@@ -20,7 +23,6 @@ namespace faultline::wire {
 namespace {
 
 using nlohmann::json;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// An instance in which every list, map and optional has an entry, so that all fields are there.
@@ -38,7 +40,9 @@ class Filler {
       value = TimePoint(5s);
     } else if constexpr (std::is_same_v<T, Duration>) {
       value = 3us;
-    } else if constexpr (!std::is_enum_v<T>) {
+    } else if constexpr (std::is_enum_v<T>) {
+      value = namesOf(value).back().value;
+    } else {
       Filler filler;
       visitFields(filler, value);
     }
@@ -105,6 +109,86 @@ std::vector<Example> examples() {
   return all;
 }
 
+/// Adds up what the table of a struct visits. Bytes that are neither visited nor padding are a
+/// member that the table does not have, which would be lost on the way.
+class Tiling {
+ public:
+  template <typename T>
+  static void check(const std::string& name) {
+    T value;
+    Tiling tiling(&value);
+    visitFields(tiling, value);
+    std::ranges::sort(tiling.members_);
+    std::size_t end = 0;
+    for (const auto& [begin, size, alignment] : tiling.members_) {
+      EXPECT_EQ(begin, (end + alignment - 1) / alignment * alignment)
+          << name << ": a member in front of byte " << begin << " is not in its table";
+      end = begin + size;
+    }
+    const std::size_t whole = (end + alignof(T) - 1) / alignof(T) * alignof(T);
+    EXPECT_EQ(end == 0 ? 0 : sizeof(T), whole) << name << ": its last member is not in its table";
+  }
+  template <typename T>
+  void required(const char* key, T& member) {
+    const auto begin = reinterpret_cast<const char*>(&member) - base_;
+    members_.emplace_back(static_cast<std::size_t>(begin), sizeof(T), alignof(T));
+    descend<T>(key);
+  }
+
+ private:
+  explicit Tiling(const void* base) : base_(static_cast<const char*>(base)) {}
+
+  template <typename T>
+  static void descend(const char* key) {
+    if constexpr (requires(T list) {
+                    typename T::value_type;
+                    list.push_back({});
+                  }) {
+      descend<typename T::value_type>(key);
+    } else if constexpr (requires(T optional) {
+                           *optional;
+                           optional.reset();
+                         }) {
+      descend<typename T::value_type>(key);
+    } else if constexpr (requires(Filler filler, T value) { visitFields(filler, value); }) {
+      check<T>(key);
+    }
+  }
+
+  const char* base_;
+  std::vector<std::tuple<std::size_t, std::size_t, std::size_t>> members_;
+};
+
+template <typename... Ts>
+void checkTables(const std::variant<Ts...>& /*which*/) {
+  (Tiling::check<Ts>(Ts::kType), ...);
+}
+
+TEST(WireTest, EveryMemberIsInItsTable) {
+  checkTables(ToRank{});
+  checkTables(FromRank{});
+  checkTables(ToGuard{});
+  checkTables(FromGuard{});
+  checkTables(ToGuest{});
+  checkTables(FromGuest{});
+  checkTables(ToHolder{});
+  checkTables(FromHolder{});
+  checkTables(ToRoom{});
+  checkTables(FromRoom{});
+}
+
+/// As an error has it behind the type of its message: ".network.failovers[0].rail".
+std::string inWords(json::json_pointer place) {
+  if (place == json::json_pointer("/type")) return "type";
+  std::string words;
+  for (; !place.empty(); place.pop_back()) {
+    const std::string& key = place.back();
+    const bool index = key.find_first_not_of("0123456789") == std::string::npos;
+    words = (index ? "[" + key + "]" : "." + key) + words;
+  }
+  return words;
+}
+
 /// All places of objects and of their keys, at any depth.
 void collect(const json& value, const json::json_pointer& at,
              std::vector<json::json_pointer>& objects, std::vector<json::json_pointer>& keys) {
@@ -137,19 +221,26 @@ TEST(WireTest, AMissingAnUnknownOrAMistypedFieldIsRefusedAndNamed) {
     for (const json::json_pointer& place : keys) {
       json mistyped = example.message;
       mistyped[place] = example.message[place].is_array() ? json("x") : json::array({1});
-      EXPECT_THAT(example.whyNot(mistyped), AllOf(HasSubstr(place.back()), HasSubstr("expected")))
-          << mistyped;
+      EXPECT_THAT(example.whyNot(mistyped), HasSubstr(inWords(place) + ": expected")) << mistyped;
       ++changes;
+      if (example.message[place].is_number()) {
+        json none = example.message;
+        none[place] = nullptr;
+        EXPECT_TRUE(example.whyNot(none).empty() ||
+                    example.whyNot(none).find(inWords(place) + ": expected") != std::string::npos)
+            << none << ": refused, or optional";
+      }
       if (isFree(example.message, place)) continue;
       json missing = example.message;
       missing[place.parent_pointer()].erase(place.back());
-      EXPECT_THAT(example.whyNot(missing), HasSubstr(place.back() + ": is missing")) << missing;
+      EXPECT_THAT(example.whyNot(missing), HasSubstr(inWords(place) + ": is missing")) << missing;
     }
     for (const json::json_pointer& place : objects) {
       if (example.message.at(place).contains("name")) continue;
       json unknown = example.message;
       unknown[place / "surplus"] = 1;
-      EXPECT_THAT(example.whyNot(unknown), HasSubstr("surplus: is unknown")) << unknown;
+      EXPECT_THAT(example.whyNot(unknown), HasSubstr(inWords(place / "surplus") + ": is unknown"))
+          << unknown;
       ++changes;
     }
   }
@@ -176,7 +267,24 @@ TEST(WireTest, TypesOfAProtocolAreDistinct) {
 TEST(WireTest, ListsOfATraceAreOfTheSameEvents) {
   Done done;
   done.network.trace = Trace{.kind = {"chunk_sent"}, .peer = {1}};
-  EXPECT_EQ(whyNot<FromRank>(toJson(FromRank(done))), "network.trace: lists of 1 and of 0 events");
+  EXPECT_EQ(whyNot<FromRank>(toJson(FromRank(done))),
+            "done.network.trace: lists of 1 and of 0 events");
+}
+
+TEST(WireTest, AnErrorIsNoSuccess) {
+  EXPECT_EQ(whyNot<FromRank>(toJson(FromRank(Error{.code = Code::kOk}))),
+            "error: an error whose code is success");
+  EXPECT_EQ(whyNot<FromGuard>(toJson(FromGuard(GuardError{}))),
+            "error: an error whose code is success");
+  EXPECT_EQ(whyNot<FromHolder>(toJson(FromHolder(HolderBroken{}))),
+            "broken: an error whose code is success");
+}
+
+TEST(WireTest, ANumberThatNobodyKnowsIsRefusedWhereOneIsNeeded) {
+  Events events;
+  events.network.degradations.push_back({.share = std::numeric_limits<double>::infinity()});
+  EXPECT_THAT(whyNot<FromRank>(toJson(FromRank(events))),
+              HasSubstr("events.network.degradations[0].share: expected a number, found a null"));
 }
 
 TEST(WireTest, AnotherVersionIsToldBeforeAnythingElse) {
@@ -221,9 +329,10 @@ TEST(WireSchemaTest, TheFileIsThatOfTheSources) {
   if (kept.ok() && *kept == made) return;
   const std::string path = ::testing::TempDir() + "wire-schema.json";
   std::ofstream(path) << made;
-  ADD_FAILURE() << "The messages have changed. If a program of before would misread them, raise "
-                   "wire::kVersion. Then: cp "
-                << path << " wire/schema.json";
+  ADD_FAILURE() << "The messages have changed: cp " << path << " wire/schema.json";
+  if (!kept.ok()) return;
+  EXPECT_NE(json::parse(*kept)["version"], kVersion)
+      << "Raise wire::kVersion, and record the transcripts again (ci/record_transcripts.sh).";
 }
 
 }  // namespace
