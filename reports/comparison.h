@@ -10,7 +10,7 @@
 #include "reports/result.h"
 
 /// What changed between two sets of results, row by row: of `faultline compare`
-/// (harness/analysis/comparison.h fills it in), and of `faultline history trend`
+/// (harness/analysis/compare_results.h fills it in), and of `faultline history trend`
 /// (harness/history/trend.h).
 namespace faultline::reports {
 

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "harness/analysis/bound.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/analysis/summary.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/stats/progress.h"

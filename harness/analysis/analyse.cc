@@ -7,18 +7,18 @@
 #include <utility>
 
 #include "harness/analysis/after_fault.h"
-#include "harness/analysis/bound.h"
 #include "harness/analysis/call_bound.h"
 #include "harness/analysis/call_rows.h"
-#include "harness/analysis/drift.h"
+#include "harness/analysis/drift_check.h"
 #include "harness/analysis/expectations.h"
-#include "harness/analysis/judge.h"
 #include "harness/analysis/latency_rows.h"
 #include "harness/analysis/noise.h"
 #include "harness/analysis/settled_calls.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/analysis/strikes.h"
 #include "harness/analysis/summary.h"
 #include "harness/analysis/training_facts.h"
+#include "harness/analysis/verdict.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
 #include "reports/headline.h"
@@ -87,7 +87,7 @@ reports::ScenarioResult analyse(const scenario::Scenario& scenario, std::vector<
   // Of a part nothing can be expected.
   const bool whole = facts.bench_error.empty() && !result.interrupted && !facts.stopped;
   if (whole) result.expectations = evaluateExpectations(made, result);
-  Judgement judgement = judge(made, result);
+  Judgement judgement = verdictOf(made, result);
   if (!facts.bench_error.empty() && judgement.verdict != reports::Verdict::kFail) {
     judgement = {reports::Verdict::kError, facts.bench_error};
   }

@@ -6,9 +6,9 @@
 #include <set>
 #include <string_view>
 
-#include "harness/analysis/bound.h"
 #include "harness/analysis/ports_left.h"
 #include "harness/analysis/settled_calls.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/baseline/strategy_table.h"
 #include "resilient_ccl/comm/executor.h"
 #include "resilient_ccl/plan/planner.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "harness/analysis/bound.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/stats/quantile.h"
 

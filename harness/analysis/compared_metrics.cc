@@ -8,11 +8,11 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "harness/analysis/bound.h"
 #include "harness/analysis/cell_metrics.h"
 #include "harness/analysis/exposed_overhead.h"
 #include "harness/analysis/latency_rows.h"
 #include "harness/analysis/metric_scope.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/analysis/summary.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/stats/overhead.h"

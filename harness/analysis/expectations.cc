@@ -8,10 +8,10 @@
 #include <string>
 
 #include "harness/analysis/after_fault.h"
-#include "harness/analysis/bound.h"
 #include "harness/analysis/cell_metrics.h"
 #include "harness/analysis/metric_scope.h"
 #include "harness/analysis/metrics.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/stats/quantile.h"
 

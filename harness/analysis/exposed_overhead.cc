@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "harness/analysis/bound.h"
 #include "harness/analysis/overhead_row.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/analysis/summary.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/stats/overhead.h"

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "harness/analysis/bound.h"
 #include "harness/analysis/overhead_row.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/analysis/summary.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/inference/accounting.h"

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "harness/analysis/bound.h"
 #include "harness/analysis/latency_rows.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/analysis/summary.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/stats/drift.h"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <span>
 
-#include "harness/analysis/bound.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/scenario/scenario.h"
 #include "resilient_ccl/schedule/bound.h"
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "harness/analysis/bound.h"
+#include "harness/analysis/speed_bound.h"
 
 namespace faultline::run {
 

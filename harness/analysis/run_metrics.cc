@@ -4,11 +4,11 @@
 
 #include "base/clock.h"
 #include "harness/analysis/blamed_ranks.h"
-#include "harness/analysis/bound.h"
-#include "harness/analysis/confusion.h"
+#include "harness/analysis/cause_matrix.h"
 #include "harness/analysis/metric_readers.h"
 #include "harness/analysis/run_counts.h"
 #include "harness/analysis/slow_rails.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/analysis/summary.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/stats/quantile.h"

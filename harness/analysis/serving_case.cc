@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "harness/analysis/bound.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/inference/accounting.h"
 #include "harness/inference/serving.h"

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "harness/analysis/bound.h"
 #include "harness/analysis/ports_left.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/baseline/strategy_table.h"
 #include "resilient_ccl/plan/planner.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "harness/analysis/bound.h"
+#include "harness/analysis/speed_bound.h"
 
 namespace faultline::run {
 namespace {

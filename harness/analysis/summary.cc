@@ -6,7 +6,6 @@
 
 #include "base/units.h"
 #include "harness/analysis/after_fault.h"
-#include "harness/analysis/bound.h"
 #include "harness/analysis/exposed_overhead.h"
 #include "harness/analysis/latency_rows.h"
 #include "harness/analysis/modelled_row.h"
@@ -14,6 +13,7 @@
 #include "harness/analysis/overhead_row.h"
 #include "harness/analysis/run_counts.h"
 #include "harness/analysis/serving_case.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/baseline/modelled_options.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/stats/overhead.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "harness/analysis/comparison.h"
+#include "harness/analysis/compare_results.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/comparison_exit.h"
 #include "harness/cli/output.h"

@@ -18,11 +18,11 @@
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
+#include "harness/scenario/language_table.h"
 #include "harness/scenario/metric_page.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/reader.h"
 #include "harness/scenario/schema.h"
-#include "harness/scenario/table.h"
 #include "harness/scenario/workload_keys.h"
 #include "injector/fault_table.h"
 

@@ -8,7 +8,7 @@
 #include "base/printable.h"
 #include "harness/cli/estimate_words.h"
 #include "harness/control/time_left.h"
-#include "harness/record/plan.h"
+#include "harness/record/run_order.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
@@ -53,7 +53,7 @@ std::string planText(const scenario::Scenario& scenario) {
     text += fmt::format("fault {}: {}\n", number++, scenario::inWords(fault));
   }
   number = 0;
-  const std::vector<run::PlannedRun> plan = run::planRuns(scenario, scenario.seed);
+  const std::vector<run::PlannedRun> plan = run::orderRuns(scenario, scenario.seed);
   for (const run::PlannedRun& planned : plan) {
     text += fmt::format("run {}: block {}, {} ({})\n", ++number, planned.block + 1,
                         planned.strategy->name, reports::nameOf(planned.arm));
@@ -64,7 +64,7 @@ std::string planText(const scenario::Scenario& scenario) {
 
 Json planJson(const scenario::Scenario& scenario) {
   Json runs = Json::array();
-  const std::vector<run::PlannedRun> plan = run::planRuns(scenario, scenario.seed);
+  const std::vector<run::PlannedRun> plan = run::orderRuns(scenario, scenario.seed);
   for (const run::PlannedRun& planned : plan) {
     runs.push_back({{"block", planned.block},
                     {"strategy", planned.strategy->name},

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/input_file.h"
-#include "harness/analysis/confusion.h"
+#include "harness/analysis/cause_matrix.h"
 #include "harness/analysis/joined.h"
 #include "harness/analysis/replay.h"
 #include "harness/cli/cli.h"

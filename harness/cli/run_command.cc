@@ -17,7 +17,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "harness/analysis/analyse.h"
-#include "harness/analysis/judge.h"
+#include "harness/analysis/verdict.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/dry_run.h"

@@ -9,7 +9,7 @@
 #include "base/refused_calls.h"
 #include "harness/cluster/sysctl.h"
 #include "injector/netlink/address.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "injector/netlink/shaper.h"
 

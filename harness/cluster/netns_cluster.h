@@ -11,7 +11,7 @@
 #include "base/unique_fd.h"
 #include "harness/cluster/cluster_plan.h"
 #include "injector/netlink/counters.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/link_target.h"
 #include "injector/netlink/shaper_plan.h"
 #include "injector/netlink/socket.h"

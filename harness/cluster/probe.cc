@@ -18,7 +18,7 @@
 #include "injector/netlink/counters.h"
 #include "injector/netlink/drop_filter.h"
 #include "injector/netlink/frame_socket.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "injector/netlink/shaper.h"
 #include "injector/netlink/tcp_connections.h"

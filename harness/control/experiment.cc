@@ -15,7 +15,7 @@
 #include "harness/control/load_meter.h"
 #include "harness/control/session.h"
 #include "harness/control/time_left.h"
-#include "harness/record/plan.h"
+#include "harness/record/run_order.h"
 #include "harness/record/transcript.h"
 #include "reports/headline.h"
 
@@ -89,7 +89,7 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   if (!awake.ok()) outcome.benchError = awake.status();
 
   std::map<std::string, std::string> clusterFacts;
-  const std::vector<PlannedRun> plan = planRuns(scenario, scenario.seed);
+  const std::vector<PlannedRun> plan = orderRuns(scenario, scenario.seed);
   TimeLeft time(scenario, plan);
   BlockGoodput goodput;
   for (std::size_t i = 0; i < plan.size() && outcome.benchError.ok(); ++i) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "harness/baseline/strategy_table.h"
-#include "harness/record/plan.h"
+#include "harness/record/run_order.h"
 #include "reports/renderer.h"
 
 namespace faultline::run {
@@ -65,7 +65,7 @@ std::string commandFolder(const std::string& strategy, int block) {
 
 std::set<std::string> runFoldersOf(const scenario::Scenario& scenario) {
   std::set<std::string> names;
-  for (const PlannedRun& run : planRuns(scenario, scenario.seed)) {
+  for (const PlannedRun& run : orderRuns(scenario, scenario.seed)) {
     if (scenario.workload.isForeign()) {
       names.insert(commandFolder(run.strategy->name, run.block));
     } else if (run.strategy->kind() == baseline::kFailStop) {

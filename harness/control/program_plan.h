@@ -7,7 +7,7 @@
 #include "harness/cluster/cluster_plan.h"
 #include "harness/command/variables.h"
 #include "harness/launch/executable.h"
-#include "harness/record/plan.h"
+#include "harness/record/run_order.h"
 #include "harness/scenario/scenario.h"
 #include "wire/guard.h"
 

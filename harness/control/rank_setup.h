@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "harness/record/plan.h"
+#include "harness/record/run_order.h"
 #include "harness/scenario/scenario.h"
 #include "harness/workload/rank_config.h"
 

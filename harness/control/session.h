@@ -13,8 +13,8 @@
 #include "harness/control/interrupt.h"
 #include "harness/control/load_meter.h"
 #include "harness/control/output_folder.h"
-#include "harness/record/plan.h"
 #include "harness/record/recorded_run.h"
+#include "harness/record/run_order.h"
 #include "harness/scenario/scenario.h"
 
 namespace faultline::run {

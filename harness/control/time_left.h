@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "harness/record/plan.h"
+#include "harness/record/run_order.h"
 #include "harness/scenario/scenario.h"
 
 /// How long an experiment takes: before it by the scenario alone, while it runs by the runs that

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "harness/analysis/comparison.h"
+#include "harness/analysis/compare_results.h"
 #include "harness/stats/next_value.h"
 #include "harness/stats/quantile.h"
 
@@ -141,7 +141,8 @@ Comparison::Row rowOf(const run::ComparedMetric& metric, const History& history,
                       double tolerance_pct) {
   run::ComparedSide newest = sideOf({history.newest}, key);
   newest.void_because = history.newest->void_because;
-  Comparison::Row row = run::judge(metric, sideOf(history.nights, key), newest, tolerance_pct);
+  Comparison::Row row =
+      run::compareSides(metric, sideOf(history.nights, key), newest, tolerance_pct);
   const bool changed = row.change == Change::kBetter || row.change == Change::kWorse;
   if (changed && metric.kind != run::ComparedMetric::Kind::kCounted) {
     holdAgainstNights(metric, mediansOf(history.nights, key), row);

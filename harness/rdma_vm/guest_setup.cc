@@ -16,7 +16,7 @@
 #include "harness/cluster/cluster_plan.h"
 #include "harness/rdma_vm/vm_plan.h"
 #include "injector/netlink/address.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/message.h"
 #include "injector/netlink/namespace.h"
 #include "injector/netlink/socket.h"

@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "harness/command/recovery.h"
 #include "harness/record/observed.h"
-#include "harness/record/plan.h"
 #include "harness/record/recorded_run.h"
 #include "harness/record/run_events.h"
+#include "harness/record/run_order.h"
 #include "reports/result.h"
 
 namespace faultline::run {

@@ -12,11 +12,11 @@
 #include "harness/record/exposed_times.h"
 #include "harness/record/iteration_table.h"
 #include "harness/record/observed.h"
-#include "harness/record/plan.h"
 #include "harness/record/plan_record.h"
 #include "harness/record/rail_record.h"
 #include "harness/record/recorded_run.h"
 #include "harness/record/run_events.h"
+#include "harness/record/run_order.h"
 #include "harness/record/serving_record.h"
 #include "reports/result.h"
 

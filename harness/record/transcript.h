@@ -7,8 +7,8 @@
 #include "base/status.h"
 #include "harness/record/experiment_facts.h"
 #include "harness/record/observed.h"
-#include "harness/record/plan.h"
 #include "harness/record/run_events.h"
+#include "harness/record/run_order.h"
 #include "harness/scenario/scenario.h"
 #include "reports/result.h"
 

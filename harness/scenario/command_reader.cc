@@ -6,8 +6,8 @@
 #include <string>
 
 #include "harness/command/extract.h"
+#include "harness/scenario/language_table.h"
 #include "harness/scenario/record_reader.h"
-#include "harness/scenario/table.h"
 #include "harness/scenario/text_check.h"
 
 namespace faultline::scenario {

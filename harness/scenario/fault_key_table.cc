@@ -1,7 +1,7 @@
 #include <array>
 #include <vector>
 
-#include "harness/scenario/table.h"
+#include "harness/scenario/language_table.h"
 #include "harness/scenario/table_rows.h"
 #include "injector/fault_table.h"
 

@@ -10,9 +10,9 @@
 
 #include "base/text.h"
 #include "harness/scenario/fault_process.h"
+#include "harness/scenario/language_table.h"
 #include "harness/scenario/lifetime.h"
 #include "harness/scenario/record_reader.h"
-#include "harness/scenario/table.h"
 #include "harness/scenario/text_check.h"
 
 namespace faultline::scenario {

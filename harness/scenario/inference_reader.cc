@@ -9,8 +9,8 @@
 #include "base/input_file.h"
 #include "harness/inference/trace.h"
 #include "harness/model/divide.h"
+#include "harness/scenario/language_table.h"
 #include "harness/scenario/record_reader.h"
-#include "harness/scenario/table.h"
 
 namespace faultline::scenario {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/parameter.h"
 #include "harness/scenario/document.h"
 #include "harness/scenario/findings.h"
-#include "harness/scenario/table.h"
+#include "harness/scenario/language_table.h"
 
 namespace faultline::scenario {
 

@@ -5,7 +5,7 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/fault_process.h"
-#include "harness/scenario/table.h"
+#include "harness/scenario/language_table.h"
 #include "injector/fault_table.h"
 
 namespace faultline::scenario {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "harness/model/training_program.h"
+#include "harness/scenario/language_table.h"
 #include "harness/scenario/record_reader.h"
-#include "harness/scenario/table.h"
 
 namespace faultline::scenario {
 namespace {

@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 
 namespace faultline::injector {
 namespace {

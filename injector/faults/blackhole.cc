@@ -3,7 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "injector/netlink/counters.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 
 namespace faultline::injector {
 

@@ -14,7 +14,7 @@
 
 #include "injector/faults/node_processes.h"
 #include "injector/netlink/address.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 
 namespace faultline::injector {
 namespace {

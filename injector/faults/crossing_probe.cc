@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "injector/fault.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 
 namespace faultline::injector {
 namespace {

@@ -1,6 +1,6 @@
 #include "injector/faults/forwarding.h"
 
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 
 namespace faultline::injector {
 namespace {

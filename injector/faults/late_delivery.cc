@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 
 namespace faultline::injector {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "injector/faults/still_watch.h"
 #include "injector/netlink/counters.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 
 namespace faultline::injector {
 namespace {

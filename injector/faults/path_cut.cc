@@ -8,7 +8,7 @@
 
 #include "injector/faults/still_watch.h"
 #include "injector/netlink/address.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 
 namespace faultline::injector {
 namespace {

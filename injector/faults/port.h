@@ -3,7 +3,7 @@
 #include <string>
 
 #include "injector/netlink/address.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/link_target.h"
 
 namespace faultline::injector {

@@ -3,7 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "injector/faults/rdma_counters.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 
 namespace faultline::injector {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/packet_socket.h"
 #include "injector/netlink/socket.h"
 

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "injector/netlink/drop_filter.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/link_target.h"
 
 namespace faultline::netlink {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/needed_peers.h"
 #include "injector/netlink/socket.h"
 

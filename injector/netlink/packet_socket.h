@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "base/unique_fd.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/socket.h"
 
 namespace faultline::netlink {

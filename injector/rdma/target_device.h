@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "base/units.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/socket.h"
 #include "injector/rdma/known_device.h"
 #include "injector/rdma/nldev.h"

@@ -16,7 +16,7 @@ void PlanTrials::began(std::uint64_t operation, const PlanKey& key, const plan::
       predicted.push_back(overModel_ * one.expected());
     }
     sizes_.emplace(size, Size{std::move(candidates),
-                              plan::Trial(std::move(predicted), overModel_ * plan.bound)});
+                              plan::CandidateTrial(std::move(predicted), overModel_ * plan.bound)});
   }
   open_[operation] = {size, choice, now};
 }

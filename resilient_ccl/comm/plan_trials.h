@@ -8,12 +8,12 @@
 
 #include "base/clock.h"
 #include "resilient_ccl/comm/agreement.h"
-#include "resilient_ccl/plan/trial.h"
+#include "resilient_ccl/plan/candidate_trial.h"
 
 namespace faultline::comm {
 
 /// What the coordinator of a communicator finds out about its sizes under one health, by how long
-/// their calls take: a plan::Trial for each. Pure.
+/// their calls take: a plan::CandidateTrial for each. Pure.
 class PlanTrials {
  public:
   /// So many sizes, the first ones, are tried; others keep what the model says.
@@ -40,7 +40,7 @@ class PlanTrials {
  private:
   struct Size {
     std::vector<Choice> candidates;  // the first is what the model says: Choice{}
-    plan::Trial trial;
+    plan::CandidateTrial trial;
 
     Chosen wanted() const { return {candidates[trial.wanted()], !trial.settled()}; }
   };

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 
 namespace faultline::test {

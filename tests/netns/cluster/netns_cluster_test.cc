@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "harness/cluster/probe.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "injector/netlink/shaper.h"
 #include "tests/support/bulk_flow.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "tests/support/netns_shell.h"
 #include "tests/support/poll_until.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "injector/netlink/address.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "tests/support/netns_fixture.h"
 #include "tests/support/poll_until.h"

@@ -1,7 +1,7 @@
 #include <functional>
 
 #include "injector/netlink/drop_filter.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/shaper.h"
 #include "tests/netns/injector/fault_fixture.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "injector/netlink/packet_socket.h"
 #include "injector/netlink/root_queue.h"

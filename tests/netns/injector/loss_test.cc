@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "injector/netlink/drop_filter.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "tests/netns/injector/fault_fixture.h"
 
 namespace faultline::injector {

@@ -1,6 +1,6 @@
 #include <functional>
 
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "tests/netns/injector/fault_fixture.h"
 
 namespace faultline::injector {

@@ -3,7 +3,7 @@
 #include <poll.h>
 
 #include "injector/netlink/address.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "tests/netns/injector/fault_fixture.h"
 #include "tests/support/carrier_monitor.h"

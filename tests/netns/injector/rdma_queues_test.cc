@@ -4,7 +4,7 @@
 #include <linux/if_ether.h>
 
 #include "injector/netlink/drop_filter.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "injector/netlink/roce_frames.h"
 #include "injector/netlink/roce_tap.h"

@@ -1,4 +1,4 @@
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "injector/netlink/shaper.h"
 #include "tests/netns/injector/fault_fixture.h"

@@ -1,5 +1,5 @@
 #include "injector/netlink/counters.h"
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "injector/netlink/socket.h"
 #include "tests/netns/nccl/plugin_fixture.h"

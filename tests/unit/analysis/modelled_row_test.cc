@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "harness/analysis/judge.h"
 #include "harness/analysis/summary.h"
+#include "harness/analysis/verdict.h"
 #include "harness/baseline/strategy_table.h"
-#include "harness/record/plan.h"
+#include "harness/record/run_order.h"
 #include "tests/support/sample_scenario.h"
 
 // A modelled strategy has a row, and nothing else: no run, and nothing that is expected of it.
@@ -101,14 +101,14 @@ TEST(ModelledRowTest, OfAServerItIsWhatOneFaultCostsAndNoPercentage) {
 
 TEST(ModelledRowTest, IsNeitherRunNorMissed) {
   const auto scenario = withModel();
-  const auto plan = planRuns(scenario, 7);
+  const auto plan = orderRuns(scenario, 7);
   ASSERT_EQ(plan.size(), 1u);
   EXPECT_EQ(plan[0].strategy->name, "fault_free");
   reports::ScenarioResult result;
   result.runs = {sampleRun("fault_free", 0)};
-  EXPECT_EQ(judge(scenario, result).verdict, reports::Verdict::kPass);
+  EXPECT_EQ(verdictOf(scenario, result).verdict, reports::Verdict::kPass);
   result.interrupted = true;
-  EXPECT_THAT(judge(scenario, result).reason, HasSubstr("1 of 1 runs"));
+  EXPECT_THAT(verdictOf(scenario, result).reason, HasSubstr("1 of 1 runs"));
 }
 
 }  // namespace

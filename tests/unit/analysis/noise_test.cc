@@ -5,7 +5,7 @@
 
 #include "harness/analysis/expectations.h"
 #include "harness/analysis/summary.h"
-#include "harness/record/plan.h"
+#include "harness/record/run_order.h"
 #include "tests/support/sample_scenario.h"
 
 namespace faultline::run {

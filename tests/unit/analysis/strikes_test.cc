@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "harness/analysis/expectations.h"
-#include "harness/analysis/judge.h"
 #include "harness/analysis/metrics.h"
+#include "harness/analysis/verdict.h"
 #include "tests/support/sample_scenario.h"
 
 namespace faultline::run {
@@ -215,7 +215,7 @@ reports::ScenarioResult judged(std::vector<reports::Run> runs, const std::string
   markVoidBlocks(result.strike_differences, result.runs);
   result.summary = summarise(scenario, result.runs, 7);
   result.expectations = evaluateExpectations(scenario, result);
-  const Judgement judgement = judge(scenario, result);
+  const Judgement judgement = verdictOf(scenario, result);
   result.verdict = judgement.verdict;
   result.reason = judgement.reason;
   return result;

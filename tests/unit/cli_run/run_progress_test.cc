@@ -65,7 +65,7 @@ class TimeLeftTest : public ::testing::Test {
         "test");
     EXPECT_TRUE(read.ok()) << read.mistakes.front().toString();
     scenario = *read.scenario;
-    plan = run::planRuns(scenario, 1);
+    plan = run::orderRuns(scenario, 1);
   }
 
   std::size_t numberOf(std::string_view strategy, int nth) const {

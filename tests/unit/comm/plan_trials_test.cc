@@ -38,7 +38,7 @@ class PlanTrialsTest : public testing::Test {
   }
   /// Whether, after a turn of the first candidate at 1.03 of the best possible, another is tried.
   bool triesOthers(double measured) {
-    call(degraded(measured), 0.175, 1 + plan::Trial::kTurn);
+    call(degraded(measured), 0.175, 1 + plan::CandidateTrial::kTurn);
     const auto wish = trials_.next(Agreement{});
     return wish && wish->chosen.tried;
   }

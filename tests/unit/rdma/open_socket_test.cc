@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "injector/rdma/nldev.h"
 

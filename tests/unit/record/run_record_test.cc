@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/analysis/bound.h"
+#include "harness/analysis/speed_bound.h"
 #include "run_record_case.h"
 
 namespace faultline::run {

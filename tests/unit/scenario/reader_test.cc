@@ -10,7 +10,7 @@
 #include <cstdio>
 
 #include "harness/scenario/json.h"
-#include "harness/scenario/table.h"
+#include "harness/scenario/language_table.h"
 #include "tests/unit/scenario/quickstart.h"
 
 namespace faultline::scenario {

@@ -6,8 +6,8 @@
 
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/language_table.h"
 #include "harness/scenario/metric_table.h"
-#include "harness/scenario/table.h"
 #include "injector/fault_table.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "tests/unit/scenario/quickstart.h"

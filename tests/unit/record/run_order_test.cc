@@ -1,4 +1,4 @@
-#include "harness/record/plan.h"
+#include "harness/record/run_order.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ std::vector<std::string> names(const std::vector<PlannedRun>& plan) {
 
 TEST(PlanTest, EveryBlockRunsEveryStrategyOnce) {
   const scenario::Scenario scenario = withStrategies(5);
-  const auto plan = planRuns(scenario, 7);
+  const auto plan = orderRuns(scenario, 7);
   ASSERT_EQ(plan.size(), 20u);
   for (std::size_t i = 0; i < plan.size(); ++i) {
     EXPECT_EQ(plan[i].block, static_cast<int>(i / 4)) << "blocks come one after the other";
@@ -41,14 +41,14 @@ TEST(PlanTest, EveryBlockRunsEveryStrategyOnce) {
 
 TEST(PlanTest, EqualSeedsGiveEqualPlansAndOthersDoNot) {
   const scenario::Scenario scenario = withStrategies(5);
-  EXPECT_EQ(names(planRuns(scenario, 7)), names(planRuns(scenario, 7)));
-  EXPECT_NE(names(planRuns(scenario, 7)), names(planRuns(scenario, 8)));
+  EXPECT_EQ(names(orderRuns(scenario, 7)), names(orderRuns(scenario, 7)));
+  EXPECT_NE(names(orderRuns(scenario, 7)), names(orderRuns(scenario, 8)));
 }
 
 TEST(PlanTest, NoStrategyIsFavoured) {
   constexpr int kBlocks = 4000;
   const scenario::Scenario scenario = withStrategies(kBlocks);
-  const auto plan = planRuns(scenario, 1);
+  const auto plan = orderRuns(scenario, 1);
   std::map<std::string, std::array<int, 4>> places;
   for (std::size_t i = 0; i < plan.size(); ++i) ++places[plan[i].strategy->name][i % 4];
   for (const auto& [name, counts] : places) {
@@ -59,7 +59,7 @@ TEST(PlanTest, NoStrategyIsFavoured) {
 TEST(PlanTest, ArmsFollowTheTableOfStrategies) {
   const scenario::Scenario scenario = withStrategies(1);
   std::map<std::string, reports::Arm> arms;
-  for (const PlannedRun& run : planRuns(scenario, 7)) arms[run.strategy->name] = run.arm;
+  for (const PlannedRun& run : orderRuns(scenario, 7)) arms[run.strategy->name] = run.arm;
   EXPECT_EQ(arms["fault_free"], reports::Arm::kPlain);
   EXPECT_EQ(arms["armed"], reports::Arm::kArmed);
   EXPECT_EQ(arms["fail_stop"], reports::Arm::kFaulted);
@@ -67,10 +67,10 @@ TEST(PlanTest, ArmsFollowTheTableOfStrategies) {
 }
 
 TEST(PlanTest, NothingToDoIsAnEmptyPlan) {
-  EXPECT_TRUE(planRuns(withStrategies(0), 7).empty());
+  EXPECT_TRUE(orderRuns(withStrategies(0), 7).empty());
   scenario::Scenario none;
   none.repeat = 3;
-  EXPECT_TRUE(planRuns(none, 7).empty());
+  EXPECT_TRUE(orderRuns(none, 7).empty());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "injector/netlink/link.h"
+#include "injector/netlink/interface.h"
 
 #include <linux/if.h>
 #include <linux/if_bridge.h>

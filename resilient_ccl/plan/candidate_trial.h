@@ -17,7 +17,7 @@ namespace faultline::plan {
 /// the best any more have no further ones. The one that is fastest in the end is kept. What trying
 /// costs, against always using the fastest known, is bounded: when it is spent, the fastest so far
 /// is kept until calls have earned more of it.
-class Trial {
+class CandidateTrial {
  public:
   /// Calls of a turn that count. The first one of each turn does not: its ranks begin with the
   /// agreement on its plan.
@@ -66,7 +66,7 @@ class Trial {
 
   /// `predicted`: seconds of each candidate by the model, the first of which is in use; `bound`:
   /// the bandwidth term of the best possible. With one candidate there is nothing to try.
-  Trial(std::vector<double> predicted, double bound);
+  CandidateTrial(std::vector<double> predicted, double bound);
 
   /// A call that used this candidate has taken so long. In the order of the calls.
   void ended(std::size_t candidate, double seconds, TimePoint now);

@@ -1,12 +1,12 @@
-#include "harness/analysis/drift.h"
+#include "harness/analysis/drift_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/analysis/expectations.h"
-#include "harness/analysis/judge.h"
 #include "harness/analysis/summary.h"
-#include "harness/record/plan.h"
+#include "harness/analysis/verdict.h"
+#include "harness/record/run_order.h"
 #include "harness/scenario/json.h"
 #include "reports/verdict_text.h"
 #include "tests/support/sample_scenario.h"
@@ -37,7 +37,7 @@ std::vector<reports::Run> runsOf(const std::vector<double>& before,
 
 TEST(DriftCheckTest, IsMadeBeforeAndAfterAllOthersAndOnlyWhenAskedFor) {
   const scenario::Scenario scenario = checkedScenario("drift_check: 2");
-  const auto plan = planRuns(scenario, 7);
+  const auto plan = orderRuns(scenario, 7);
   ASSERT_EQ(plan.size(), 2u + 8u + 2u);
   const std::vector<std::pair<std::size_t, int>> places{{0, 0}, {1, 1}, {10, 2}, {11, 3}};
   for (const auto& [place, block] : places) {
@@ -48,7 +48,7 @@ TEST(DriftCheckTest, IsMadeBeforeAndAfterAllOthersAndOnlyWhenAskedFor) {
     EXPECT_EQ(plan[place].arm, reports::Arm::kPlain);
   }
   for (std::size_t i = 2; i < 10; ++i) EXPECT_NE(plan[i].strategy->name, "drift_check");
-  EXPECT_EQ(planRuns(sampleScenario(), 7).size(), 8u);
+  EXPECT_EQ(orderRuns(sampleScenario(), 7).size(), 8u);
   EXPECT_FALSE(driftOf(sampleScenario(), runsOf({10}, {5})));
   const auto again = scenario::readScenario(scenario::toJson(scenario).dump(), "again.yaml");
   ASSERT_TRUE(again.ok()) << again.mistakes.front().toString();
@@ -88,7 +88,7 @@ TEST(DriftCheckTest, EqualRunsThatDifferAreVoid) {
 
 TEST(DriftCheckTest, AcrossBlocksTheRunsThatAreThereAnywayAreLookedAt) {
   const auto scenario = sampleScenario("repeat: 5\nnoise: {across_blocks: on}\n");
-  EXPECT_EQ(planRuns(scenario, 7).size(), 5u * 4u) << "no run of its own";
+  EXPECT_EQ(orderRuns(scenario, 7).size(), 5u * 4u) << "no run of its own";
   const auto driftAt = [&](const std::vector<double>& speeds) {
     std::vector<reports::Run> runs;
     for (std::size_t block = speeds.size(); block-- > 0;) {  // the order of runs says nothing
@@ -131,7 +131,7 @@ TEST(DriftCheckTest, AVoidResultIsInvalidAndNeverAPass) {
     result.drift = driftOf(scenario, result.runs);
     result.summary = summarise(scenario, result.runs, 7);
     result.expectations = evaluateExpectations(scenario, result);
-    return judge(scenario, result);
+    return verdictOf(scenario, result);
   };
   EXPECT_EQ(judged().verdict, reports::Verdict::kPass);
   result.runs.back().throughput->value = 9;
@@ -146,16 +146,17 @@ TEST(DriftCheckTest, AVoidResultIsInvalidAndNeverAPass) {
   scenario::Scenario lenient = scenario;
   lenient.expect.clear();
   result.expectations.clear();
-  EXPECT_EQ(judge(lenient, result).verdict, reports::Verdict::kInvalid);
-  EXPECT_THAT(judge(lenient, result).reason, HasSubstr("This result is void: the machine was too"));
+  EXPECT_EQ(verdictOf(lenient, result).verdict, reports::Verdict::kInvalid);
+  EXPECT_THAT(verdictOf(lenient, result).reason,
+              HasSubstr("This result is void: the machine was too"));
   result.runs.back().throughput->value = 10;
   result.drift = driftOf(lenient, result.runs);
-  EXPECT_EQ(judge(lenient, result).verdict, reports::Verdict::kPass);
+  EXPECT_EQ(verdictOf(lenient, result).verdict, reports::Verdict::kPass);
   // What is broken is broken, however fast the machine was.
   result.runs.back().throughput->value = 9;
   result.drift = driftOf(lenient, result.runs);
   result.runs[3].wrong_elements = 1;
-  EXPECT_EQ(judge(lenient, result).verdict, reports::Verdict::kFail);
+  EXPECT_EQ(verdictOf(lenient, result).verdict, reports::Verdict::kFail);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "harness/analysis/judge.h"
+#include "harness/analysis/verdict.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class JudgeTest : public ::testing::Test {
     result.interrupted = interrupted_;
     result.summary = summarise(scenario_, result.runs, 7);
     result.expectations = evaluateExpectations(scenario_, result);
-    return judge(scenario_, result);
+    return verdictOf(scenario_, result);
   }
 
   void use(const scenario::Scenario& scenario) {
@@ -211,15 +211,15 @@ TEST_F(JudgeTest, DataOfProgramsThatAreNotOursAreNotAskedFor) {
   ASSERT_TRUE(read.ok());
   reports::ScenarioResult result;
   result.runs.emplace_back().strategy = "armed";
-  EXPECT_EQ(judge(*read.scenario, result).verdict, Verdict::kPass);
+  EXPECT_EQ(verdictOf(*read.scenario, result).verdict, Verdict::kPass);
   result.runs[0].status = RunStatus::kInvalid;
   result.runs[0].message = "metric busbw: not there";
-  EXPECT_EQ(judge(*read.scenario, result).reason, "armed, block 1: metric busbw: not there.");
+  EXPECT_EQ(verdictOf(*read.scenario, result).reason, "armed, block 1: metric busbw: not there.");
   result.runs[0].status = RunStatus::kFailed;
-  EXPECT_EQ(judge(*read.scenario, result).verdict, Verdict::kPass) << "the exit code decides";
+  EXPECT_EQ(verdictOf(*read.scenario, result).verdict, Verdict::kPass) << "the exit code decides";
   auto unasked = *read.scenario;
   unasked.expect.clear();
-  EXPECT_EQ(judge(unasked, result).verdict, Verdict::kError);
+  EXPECT_EQ(verdictOf(unasked, result).verdict, Verdict::kError);
 }
 
 TEST_F(JudgeTest, AMissingRunIsAnError) {

@@ -1,4 +1,4 @@
-#include "resilient_ccl/plan/trial.h"
+#include "resilient_ccl/plan/candidate_trial.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ double medianOf(std::vector<double> values) {
 
 }  // namespace
 
-void Trial::Option::add(double seconds) {
+void CandidateTrial::Option::add(double seconds) {
   if (calls.size() < kMostCalls) {
     calls.push_back(seconds);
   } else {
@@ -32,7 +32,7 @@ void Trial::Option::add(double seconds) {
   ++counted;
 }
 
-void Trial::Option::judge() {
+void CandidateTrial::Option::judge() {
   median = medianOf(calls);
   std::vector<double> distances;
   for (const double seconds : calls) distances.push_back(std::abs(seconds - median));
@@ -41,12 +41,13 @@ void Trial::Option::judge() {
   error = kConfidence * kMedianError * deviation / std::sqrt(static_cast<double>(calls.size()));
 }
 
-Trial::Trial(std::vector<double> predicted, double bound) : bound_(bound), last_(predicted.size()) {
+CandidateTrial::CandidateTrial(std::vector<double> predicted, double bound)
+    : bound_(bound), last_(predicted.size()) {
   for (const double seconds : predicted) options_.emplace_back().predicted = seconds;
   settled_ = done_ = options_.size() < 2;
 }
 
-void Trial::ended(std::size_t candidate, double seconds, TimePoint now) {
+void CandidateTrial::ended(std::size_t candidate, double seconds, TimePoint now) {
   if (options_.size() < 2 || candidate >= options_.size()) return;
   all_ += seconds;
   const std::size_t best = this->best();
@@ -79,7 +80,7 @@ void Trial::ended(std::size_t candidate, double seconds, TimePoint now) {
 }
 
 /// The fastest that is not out, as far as is known; the one in use where nothing is.
-std::size_t Trial::best() const {
+std::size_t CandidateTrial::best() const {
   std::size_t best = kept_;
   double fastest = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < options_.size(); ++i) {
@@ -93,28 +94,30 @@ std::size_t Trial::best() const {
 
 /// What is faster than the bound is so because shapers let something pass at once: then others may
 /// be faster still.
-bool Trial::goodEnough(const Option& best) const {
+bool CandidateTrial::goodEnough(const Option& best) const {
   return bound_ >= kLong && best.median >= kBurst * bound_ &&
          (1 - kLeastError) * best.median <= kGoodEnough * bound_;
 }
 
-bool Trial::latencyDecides() const { return bound_ < kSmallShare * options_.front().predicted; }
+bool CandidateTrial::latencyDecides() const {
+  return bound_ < kSmallShare * options_.front().predicted;
+}
 
-std::optional<double> Trial::overModel() const {
+std::optional<double> CandidateTrial::overModel() const {
   if (options_.empty() || latencyDecides() || bound_ < kLong) return std::nullopt;
   const Option& best = options_[this->best()];
   if (best.counted < kTelling) return std::nullopt;
   return best.quickest / best.predicted;
 }
 
-bool Trial::mayWin(const Option& option, double best) const {
+bool CandidateTrial::mayWin(const Option& option, double best) const {
   if (latencyDecides()) return option.predicted <= kSmallModelError * best;
   if (bound_ < kLong) return option.predicted <= kModelError * std::max(best, bound_) + kSavedUp;
   const bool burst = bound_ < kNoBurst && best < kBurst * bound_;
   return option.predicted <= (burst ? kSmallModelError : kModelError) * best;
 }
 
-void Trial::decide(TimePoint now) {
+void CandidateTrial::decide(TimePoint now) {
   for (Option& option : options_) {
     if (option.measured()) option.judge();
   }
@@ -131,7 +134,7 @@ void Trial::decide(TimePoint now) {
 }
 
 /// Those that are slower than the best, whatever their medians may be off by.
-void Trial::dropLosers(const Option& best) {
+void CandidateTrial::dropLosers(const Option& best) {
   for (Option& option : options_) {
     if (&option == &best || !option.measured() || option.out) continue;
     option.out = option.median - option.error > best.median + best.error;
@@ -139,7 +142,7 @@ void Trial::dropLosers(const Option& best) {
 }
 
 /// Whether it does not matter which of those that are left is the best.
-bool Trial::alike(const Option& best) const {
+bool CandidateTrial::alike(const Option& best) const {
   return std::ranges::all_of(options_, [&](const Option& option) {
     return option.out || !option.measured() || &option == &best ||
            best.median + best.error <= (1 + kAlike) * (option.median - option.error);
@@ -148,7 +151,7 @@ bool Trial::alike(const Option& best) const {
 
 /// One that has not been measured, the cheapest by the model; else, while they cannot be told
 /// apart, the least measured of those that are left. Their number: none needs another turn.
-std::size_t Trial::nextTurn(const Option& best) const {
+std::size_t CandidateTrial::nextTurn(const Option& best) const {
   std::size_t next = options_.size();
   for (std::size_t i = 0; i < options_.size(); ++i) {
     const Option& option = options_[i];
@@ -165,7 +168,7 @@ std::size_t Trial::nextTurn(const Option& best) const {
   return next;
 }
 
-void Trial::settle(std::size_t best, bool done, TimePoint now) {
+void CandidateTrial::settle(std::size_t best, bool done, TimePoint now) {
   const Option& kept = options_[kept_];
   const bool asGood =
       kept.measured() && !kept.out && kept.median <= (1 + kLeastError) * options_[best].median;
@@ -176,14 +179,14 @@ void Trial::settle(std::size_t best, bool done, TimePoint now) {
   settledAt_ = now;
 }
 
-void Trial::begin(std::size_t candidate) {
+void CandidateTrial::begin(std::size_t candidate) {
   wanted_ = candidate;
   callsOfTurn_ = 0;
 }
 
 /// What was found is forgotten, but for what was far off; or, where there was no allowance for
 /// more, gone on with.
-void Trial::tryAgain() {
+void CandidateTrial::tryAgain() {
   settled_ = false;
   callsOfTurn_ = 0;
   if (!done_) return;

@@ -1,4 +1,4 @@
-#include "harness/analysis/comparison.h"
+#include "harness/analysis/compare_results.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

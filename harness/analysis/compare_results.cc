@@ -1,4 +1,4 @@
-#include "harness/analysis/comparison.h"
+#include "harness/analysis/compare_results.h"
 
 #include <algorithm>
 #include <cmath>
@@ -220,7 +220,7 @@ void addRows(const std::string& name, const Results& base, const Results& now, d
           std::ranges::all_of(after.values, isZero)) {
         continue;
       }
-      Comparison::Row row = judge(metric, before, after, tolerance_pct);
+      Comparison::Row row = compareSides(metric, before, after, tolerance_pct);
       row.scenario = name;
       row.strategy = strategy;
       row.unit = unitOf(metric, base.empty() ? *now.front() : *base.front());
@@ -240,8 +240,8 @@ Comparison::Side sideOf(const std::vector<double>& values) {
   return side;
 }
 
-Comparison::Row judge(const ComparedMetric& metric, const ComparedSide& base,
-                      const ComparedSide& now, double tolerance_pct) {
+Comparison::Row compareSides(const ComparedMetric& metric, const ComparedSide& base,
+                             const ComparedSide& now, double tolerance_pct) {
   Comparison::Row row;
   row.metric = metric.name;
   row.unit = metric.unit;

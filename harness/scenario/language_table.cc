@@ -1,4 +1,4 @@
-#include "harness/scenario/table.h"
+#include "harness/scenario/language_table.h"
 
 #include <array>
 #include <span>

@@ -21,7 +21,7 @@ struct PlannedRun {
 /// blocks that follow). The order in a block is drawn from the seed, so that a machine that slowly
 /// gets faster or slower favours no strategy. Equal scenarios and seeds give equal plans on every
 /// platform. Pure.
-std::vector<PlannedRun> planRuns(const scenario::Scenario& scenario, std::uint64_t seed);
+std::vector<PlannedRun> orderRuns(const scenario::Scenario& scenario, std::uint64_t seed);
 
 /// fault_free is plain, strategies that meet faults are faulted, the others armed.
 reports::Arm armOf(const scenario::Strategy& strategy);

@@ -1,4 +1,4 @@
-#include "harness/analysis/bound.h"
+#include "harness/analysis/speed_bound.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "harness/analysis/confusion.h"
+#include "harness/analysis/cause_matrix.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

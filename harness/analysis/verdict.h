@@ -26,7 +26,7 @@ struct Judgement {
 ///   looked at (noise.h, drift.h);
 /// - pass.
 /// Pure.
-Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResult& result);
+Judgement verdictOf(const scenario::Scenario& scenario, const reports::ScenarioResult& result);
 
 /// Whether an expectation says how runs of this strategy must end, so that it decides.
 bool endIsExpected(const scenario::Scenario& scenario, const reports::Run& run);

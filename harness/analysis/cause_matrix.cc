@@ -1,4 +1,4 @@
-#include "harness/analysis/confusion.h"
+#include "harness/analysis/cause_matrix.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "harness/record/plan.h"
+#include "harness/record/run_order.h"
 
 #include <cstddef>
 #include <utility>
@@ -24,7 +24,7 @@ reports::Arm armOf(const scenario::Strategy& strategy) {
   return spec == nullptr || spec->meetsFaults ? reports::Arm::kFaulted : reports::Arm::kArmed;
 }
 
-std::vector<PlannedRun> planRuns(const scenario::Scenario& scenario, std::uint64_t seed) {
+std::vector<PlannedRun> orderRuns(const scenario::Scenario& scenario, std::uint64_t seed) {
   Random random(seed);
   std::vector<PlannedRun> plan;
   const scenario::NoiseLimits& noise = scenario.noise;

@@ -35,8 +35,8 @@ reports::Comparison::Side sideOf(const std::vector<double>& values);
 /// (mean per run) is worse in any case. A side is not better for runs that ended early and are
 /// missing, nor for one that was watched for less time than the other side took: the row is void.
 /// Names are left empty. Pure.
-reports::Comparison::Row judge(const ComparedMetric& metric, const ComparedSide& base,
-                               const ComparedSide& now, double tolerance_pct);
+reports::Comparison::Row compareSides(const ComparedMetric& metric, const ComparedSide& base,
+                                      const ComparedSide& now, double tolerance_pct);
 
 /// Two sets of results: those of the same scenario name belong together, several on one side are
 /// put together. A row for each metric that a strategy has on either side; and each setting

@@ -1,16 +1,16 @@
-#include "harness/analysis/judge.h"
+#include "harness/analysis/verdict.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "harness/analysis/bound.h"
 #include "harness/analysis/metric_scope.h"
 #include "harness/analysis/metrics.h"
+#include "harness/analysis/speed_bound.h"
 #include "harness/analysis/summary.h"
 #include "harness/baseline/strategy_table.h"
-#include "harness/record/plan.h"
+#include "harness/record/run_order.h"
 
 namespace faultline::run {
 namespace {
@@ -207,13 +207,13 @@ std::optional<std::string> voidExpectations(const reports::ScenarioResult& resul
 
 }  // namespace
 
-Judgement judge(const scenario::Scenario& scenario, const reports::ScenarioResult& result) {
+Judgement verdictOf(const scenario::Scenario& scenario, const reports::ScenarioResult& result) {
   if (const auto reason = wrongElements(result)) return {Verdict::kFail, *reason};
   if (const auto reason = otherDigests(scenario, result)) return {Verdict::kFail, *reason};
   if (result.interrupted) {
     return {Verdict::kError,
             fmt::format("Interrupted by the user: {} of {} runs are here.", result.runs.size(),
-                        planRuns(scenario, result.seed).size())};
+                        orderRuns(scenario, result.seed).size())};
   }
   if (result.runs.empty()) return {Verdict::kError, "Nothing was run."};
   if (const auto reason = invalidity(scenario, result)) {

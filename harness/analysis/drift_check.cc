@@ -1,4 +1,4 @@
-#include "harness/analysis/drift.h"
+#include "harness/analysis/drift_check.h"
 
 #include <fmt/format.h>
 

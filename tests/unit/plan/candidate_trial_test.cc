@@ -1,4 +1,4 @@
-#include "resilient_ccl/plan/trial.h"
+#include "resilient_ccl/plan/candidate_trial.h"
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ struct Calls {
 
   const Contest& contest;
   Random random;
-  Trial trial;
+  CandidateTrial trial;
   TimePoint now{};
   std::size_t used = 0;
   std::uint64_t delay = 0;
@@ -123,7 +123,8 @@ TEST(TrialTest, FindsTheBestOfLargeOnesAndTriesNoneThatCannotWin) {
     while (!run.trial.settled() && run.calls < 2000) {
       run.call();
       const double predicted = contest.predicted[run.trial.wanted()];
-      ASSERT_LE(predicted, 1.1 * Trial::kModelError * run.contest.truly[0]) << "seed " << seed;
+      ASSERT_LE(predicted, 1.1 * CandidateTrial::kModelError * run.contest.truly[0])
+          << "seed " << seed;
     }
     run.settle(2000);
     ASSERT_TRUE(run.trial.settled()) << "seed " << seed;
@@ -141,7 +142,7 @@ TEST(TrialTest, NothingElseIsTriedWhereTheFirstIsAtTheBound) {
   Calls run(contest, 1);
   run.settle(100);
   EXPECT_TRUE(run.trial.settled());
-  EXPECT_EQ(run.calls, 1 + Trial::kTurn);
+  EXPECT_EQ(run.calls, 1 + CandidateTrial::kTurn);
   EXPECT_EQ(run.used, 0u);
 
   contest.truly[0] = 1.4;  // for no reason that the model knows
@@ -226,7 +227,8 @@ TEST(TrialTest, AShortJobIsNotSpentOnWhatIsKnownToBeSlower) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Calls run(contest, seed);
     run.settle(200);
-    EXPECT_EQ(run.calls, 1 + Trial::kTurn) << "medians are known to 1 % at best: at the bound";
+    EXPECT_EQ(run.calls, 1 + CandidateTrial::kTurn)
+        << "medians are known to 1 % at best: at the bound";
   }
 }
 
@@ -258,7 +260,8 @@ TEST(TrialTest, TryingCostsNoMoreThanItsAllowance) {
   }
   // The last turn may go beyond it: some calls of one that is ten times slower.
   constexpr double kLastTurn = 60;
-  EXPECT_LE(worstEarly, Trial::kAllowedCalls + 1000 * Trial::kAllowedShare + kLastTurn);
+  EXPECT_LE(worstEarly,
+            CandidateTrial::kAllowedCalls + 1000 * CandidateTrial::kAllowedShare + kLastTurn);
   EXPECT_LE(worstLate, 0.02);
 }
 
@@ -305,7 +308,7 @@ TEST(TrialTest, ItIsTriedAgainWhenThingsMayHaveChanged) {
 }
 
 TEST(TrialTest, OneCandidateIsNoChoice) {
-  Trial trial({0.001}, 0);
+  CandidateTrial trial({0.001}, 0);
   EXPECT_TRUE(trial.settled());
   trial.ended(0, 1, TimePoint{} + 100s);
   EXPECT_TRUE(trial.settled());
@@ -314,15 +317,15 @@ TEST(TrialTest, OneCandidateIsNoChoice) {
 
 // The candidate that another rank still uses, when the change has not taken effect.
 TEST(TrialTest, CallsOfAnotherCandidateThanTheWantedOneEndNoTurn) {
-  Trial trial({1, 1}, 0);
+  CandidateTrial trial({1, 1}, 0);
   const TimePoint now{};
-  for (int i = 0; i <= Trial::kTurn; ++i) trial.ended(0, 1, now);
+  for (int i = 0; i <= CandidateTrial::kTurn; ++i) trial.ended(0, 1, now);
   ASSERT_EQ(trial.wanted(), 1u);
   for (int i = 0; i < 100; ++i) trial.ended(0, 1, now);
   EXPECT_EQ(trial.wanted(), 1u);
   EXPECT_FALSE(trial.settled());
   trial.ended(1, 3, now);  // the first one of a turn does not count
-  for (int i = 0; i < Trial::kTurn; ++i) trial.ended(1, 0.5, now);
+  for (int i = 0; i < CandidateTrial::kTurn; ++i) trial.ended(1, 0.5, now);
   for (int i = 0; i < 10 && !trial.settled(); ++i) trial.ended(trial.wanted(), 0.5, now);
   EXPECT_EQ(trial.wanted(), 1u);
   EXPECT_TRUE(trial.settled());
