@@ -23,6 +23,8 @@ namespace faultline::nccl {
 class NcclSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit NcclSink(NetLogger logger) : logger_(logger) {}
+  /// From now on everything goes there.
+  void to(NetLogger logger) { logger_ = logger; }
   /// From now on warnings go there instead.
   void toStderr() { toStderr_ = true; }
 
@@ -40,12 +42,12 @@ class NcclSink final : public spdlog::sinks::base_sink<std::mutex> {
     const NetLogLevel level = message.level >= spdlog::level::warn   ? NetLogLevel::kWarn
                               : message.level == spdlog::level::info ? NetLogLevel::kInfo
                                                                      : NetLogLevel::kTrace;
-    logger_(level, kInitSubsystem | kNetSubsystem, "faultline", 0, "NET/Faultline: %.*s",
-            static_cast<int>(message.payload.size()), message.payload.data());
+    logger_.load()(level, kInitSubsystem | kNetSubsystem, "faultline", 0, "NET/Faultline: %.*s",
+                   static_cast<int>(message.payload.size()), message.payload.data());
   }
   void flush_() override {}
 
-  NetLogger logger_;
+  std::atomic<NetLogger> logger_;
   std::atomic<bool> toStderr_{false};
 };
 
@@ -108,7 +110,10 @@ NetResult Plugin::init(NetLogger log, bool hasEnd) {
     ++communicators_;
     return NetResult::kSuccess;
   }
-  if (log != nullptr) {
+  // One for all lives: threads that are still closing what an earlier one left may log just now.
+  if (log != nullptr && ncclsLog_) {
+    ncclsLog_->to(log);
+  } else if (log != nullptr) {
     ncclsLog_ = std::make_shared<NcclSink>(log);
     spdlog::set_default_logger(std::make_shared<spdlog::logger>("faultline", ncclsLog_));
   }
