@@ -93,10 +93,8 @@ trap stop INT TERM
 # is for the tests of the channel's own mutants (docs/channel_tests.md).
 export FAULTLINE_SEEDS=${FAULTLINE_SEEDS:-500} CCACHE_DISABLE=1
 
-if [[ ! -f $build/build.ninja ]]; then
-  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_WERROR=OFF \
-    -DCMAKE_UNITY_BUILD=OFF "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g0" >/dev/null
-fi
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_WERROR=OFF \
+  -DCMAKE_UNITY_BUILD=OFF "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g0" >/dev/null
 build=$(cd "$build" && pwd)
 mapfile -t targets < <(for room in "${rooms[@]}"; do programs_of "$room"; done | sort -u)
 env -u CCACHE_DISABLE cmake --build "$build" -j "$cores" --target "${targets[@]}" >"$out/build.txt" ||
