@@ -338,7 +338,8 @@ constexpr std::array kKinds{
             "the new address and not for the old one",
         .undo = "the former address is set again; routes that were lost are put back",
         .parameters = kAddressChangeParameters,
-        .signatures = kPortSignatures},
+        .signatures = kPortSignatures,
+        .portEvents = PortEvents::kBriefly},
     FaultKind{
         .name = "process_stop",
         .summary = "All processes of a node are stopped (SIGSTOP), and go on when the fault ends.",
@@ -382,6 +383,10 @@ constexpr std::array kKinds{
               .target = TargetKind::kNone,
               .damage = nothing},
 };
+
+static_assert(std::ranges::all_of(kKinds, [](const FaultKind& kind) {
+  return !kind.slows || kind.damage != nullptr;
+}));
 
 std::string describe(const Finding& finding) {
   if (finding.cause.empty()) return "no rail is given up";

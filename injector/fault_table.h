@@ -72,7 +72,12 @@ using DamageModel = std::vector<LinkLoss> (*)(const FaultParameters& parameters,
                                               Duration longest);
 
 /// Whether the port of its NIC goes down, as its own node is told at once.
-enum class PortEvents { kNever, kOnce, kAgain };
+enum class PortEvents {
+  kNever,
+  kOnce,     ///< until the fault ends
+  kBriefly,  ///< and is back while the fault lasts
+  kAgain,    ///< and comes back, again and again
+};
 
 /// How it can be done to a rail from outside of its node, where nodes are guests.
 enum class Outside { kNot, kCable, kSwitch };

@@ -242,9 +242,9 @@ struct AppliedPlan {
   int segments = 1;
   bool tried = false;              ///< for some calls, to see how long they take
   std::vector<PortHealth> health;  ///< by rank: what it was made for
-  double predicted_ms = 0;         ///< by the planner's model
+  double predicted_ms = 0;         ///< by the planner's model; 0: it has no answer
   double ring_ms = 0;              ///< likewise, of the best ring
-  double bound_ms = 0;             ///< of the best possible algorithm, without latencies
+  double bound_ms = 0;             ///< likewise, of the best possible algorithm, without latencies
   std::string hash;
   LinkCost link;
 };

@@ -31,7 +31,10 @@ bool mustBeFoundSlow(const reports::AppliedFault& fault) {
   if (kind == nullptr || !kind->slows || !fault.target.rail) return false;
   const auto parameters = injector::FaultParameters::parse(*kind, fault.parameters);
   if (!parameters.ok()) return false;
-  const auto losses = kind->damage(*parameters, /*rate=*/0, Duration::max());
+  const double lasted = fault.end_ms.value_or(fault.start_ms) - fault.start_ms;
+  const auto losses = kind->damage(
+      *parameters, /*rate=*/0,
+      duration_cast<Duration>(std::chrono::duration<double, std::milli>(std::max(0.0, lasted))));
   return std::ranges::any_of(losses, [](const injector::LinkLoss& loss) {
     return std::max(loss.tx, loss.rx) > 1 - kFoundBelow;
   });

@@ -112,17 +112,16 @@ bool addDamages(const scenario::Scenario& scenario, const reports::Run& run,
                 std::vector<RailDamage>& damages) {
   const injector::FaultKind* const kind = injector::findFaultKind(spec.kind);
   if (kind == nullptr) return false;
-  if (kind->target == injector::TargetKind::kLink) {
-    if (!spec.target) return false;
-    if (spec.target->part == scenario::Part::kManagement) return true;  // takes no bandwidth away
-  }
+  if (spec.target && spec.target->part == scenario::Part::kManagement) return true;  // of no rail
   if (kind->damage == nullptr) return false;
   const RailDamage whole = placed(run, fault, spec.target.value_or(scenario::Target{}));
   const double longest =
       std::min(whole.durationMs, std::max(0.0, run.duration_ms - fault.start_ms));
-  for (const injector::LinkLoss& loss :
-       kind->damage(spec.parameters, scenario.cluster.railRate,
-                    duration_cast<Duration>(std::chrono::duration<double, std::milli>(longest)))) {
+  const std::vector<injector::LinkLoss> losses =
+      kind->damage(spec.parameters, scenario.cluster.railRate,
+                   duration_cast<Duration>(std::chrono::duration<double, std::milli>(longest)));
+  if (!losses.empty() && !spec.target) return false;  // of which link?
+  for (const injector::LinkLoss& loss : losses) {
     RailDamage& damage = damages.emplace_back(whole);
     damage.lostTx = loss.tx;
     damage.lostRx = loss.rx;

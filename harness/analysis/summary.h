@@ -12,10 +12,10 @@
 
 namespace faultline::run {
 
-/// The table of strategies, in the scenario's order. Only completed runs (bound.h) have a speed;
-/// overheads are computed within a block against the fault_free run of the same block, held against
-/// the noise of equal runs (noise.h) where that is known, and what too few samples cannot say is
-/// absent. `seed` makes the intervals repeatable. Pure.
+/// The table of strategies, in the scenario's order. Only completed runs (speed_bound.h) have a
+/// speed; overheads are computed within a block against the fault_free run of the same block, held
+/// against the noise of equal runs (noise.h) where that is known, and what too few samples cannot
+/// say is absent. `seed` makes the intervals repeatable. Pure.
 std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
                                         std::span<const reports::Run> runs, std::uint64_t seed);
 

@@ -23,7 +23,7 @@ struct Judgement {
 ///   whose data were not checked; a run that is missing;
 /// - fail: an expectation does not hold;
 /// - invalid: an expectation is void (expectations.h), or the machine was too noisy where that was
-///   looked at (noise.h, drift.h);
+///   looked at (noise.h, drift_check.h);
 /// - pass.
 /// Pure.
 Judgement verdictOf(const scenario::Scenario& scenario, const reports::ScenarioResult& result);

@@ -214,7 +214,7 @@ CLI::App* addInjectCommand(CLI::App& app, int& exit_code) {
       ->type_name("KEY=VALUE,...");
   command
       ->add_option("--for", options->duration,
-                   "How long it lasts, like 2s; qp_error may do without (1s)")
+                   "How long it lasts, like 2s; what stays by itself may do without (1s)")
       ->type_name("DURATION");
   command
       ->add_option("--param", options->parameters,

@@ -18,8 +18,7 @@
 namespace faultline::scenario {
 namespace {
 
-// What the laboratory can do to a rail from outside (rdma_vm/laboratory_faults.h), and what this
-// machine's memory and processors can be expected to carry (rdma_vm/vm_plan.h).
+// What this machine's memory and processors can be expected to carry (rdma_vm/vm_plan.h).
 constexpr int kMostGuests = 8;
 constexpr int kMostGuestRails = 8;
 constexpr std::string_view kHow = "how";

@@ -173,6 +173,12 @@ class StrategyChecker {
           "would depend on the moment. Use {}",
           fault.kind, thoseThatTakeAPort());
     }
+    if (spec->portEvents == injector::PortEvents::kBriefly) {
+      return fmt::format(
+          "{} takes the port down for a moment only: whether anybody is left out "
+          "would depend on it. Use {}",
+          fault.kind, thoseThatTakeAPort());
+    }
     if (spec->portEvents == injector::PortEvents::kNever) {
       return fmt::format("{} leaves all ports up: nobody would know whom to leave out. Use {}",
                          fault.kind, thoseThatTakeAPort());

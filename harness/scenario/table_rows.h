@@ -5,7 +5,7 @@
 
 #include "base/parameter.h"
 
-/// What the tables of the scenario language (table.h) are written with.
+/// What the tables of the scenario language (language_table.h) are written with.
 namespace faultline::scenario::rows {
 
 using Type = ParameterType;

@@ -15,6 +15,7 @@
 #include "tests/support/poll_until.h"
 #include "tests/support/run_program.h"
 #include "tests/support/victim.h"
+#include "wire/guard.h"
 
 // Programs that are not ours under the real program: how they end, what they tell, and that nothing
 // of them is left.
@@ -329,7 +330,10 @@ TEST_F(CommandRunTest, AGuardThatIsNotTheFirstOfItsNamespaceRefuses) {
   ASSERT_TRUE(guard.ok()) << guard.status().message();
   const auto answer = guard->messages().receiveWithin(10s);
   ASSERT_TRUE(answer.ok()) << answer.status().message();
-  EXPECT_THAT((*answer)["message"].get<std::string>(), HasSubstr("must be the first process"));
+  const auto said = wire::fromJson<wire::FromGuard>(*answer);
+  ASSERT_TRUE(said.ok()) << said.status().message();
+  EXPECT_THAT(std::get<wire::GuardError>(*said).outcome.message,
+              HasSubstr("must be the first process"));
 }
 
 TEST_F(CommandRunTest, ARealProgramLosesItsPortAndTellsHowFastItWas) {

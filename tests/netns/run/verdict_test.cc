@@ -56,9 +56,10 @@ TEST_F(VerdictRunTest, AJobThatHungAndWasKilledPassesNoGateOnLatency) {
 }
 
 TEST_F(VerdictRunTest, AJobThatNeverWentOnIsJudgedByWhatIsKnown) {
-  const std::string dead =
-      "[{kind: port_down, target: {node: 1, rail: 0}, at: 300ms, until: end}, "
-      "{kind: port_down, target: {node: 1, rail: 1}, at: 300ms, until: end}]";
+  // In the middle of an iteration, so that one is open when the job gives up.
+  const std::string when = "during: {iteration: 8, progress: 50%}, until: end}";
+  const std::string dead = "[{kind: port_down, target: {node: 1, rail: 0}, " + when +
+                           ", {kind: port_down, target: {node: 1, rail: 1}, " + when + "]";
   const auto text = [&](const std::string& expect) {
     std::string yaml = scenarioText("[hot_repair]", dead, expect);
     const std::string budget = "give_up: 5s";

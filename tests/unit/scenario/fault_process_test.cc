@@ -299,7 +299,7 @@ TEST(FaultProcessTest, IsReadWrittenAndExpandedWithTheScenariosOwnFaults) {
   EXPECT_EQ(process.accelerate, 3600);
   EXPECT_EQ(process.length, 20s);
   const FaultProcess defaults;
-  EXPECT_EQ(process.rest, defaults.rest) << "scenario.h and table.cc disagree";
+  EXPECT_EQ(process.rest, defaults.rest) << "scenario.h and language_table.cc disagree";
   EXPECT_EQ(process.shortest, defaults.shortest);
   EXPECT_EQ(process.atMost, defaults.atMost);
   const ReadResult again = readScenario(toJson(*read.scenario).dump(), "again.yaml");

@@ -59,7 +59,7 @@ TEST(ReaderTest, WhatIsNotGivenHasItsDefaultInStructAndTableAlike) {
   Scenario defaults;
   defaults.name = "small";
   defaults.strategies = scenario.strategies;
-  EXPECT_EQ(scenario, defaults) << "scenario.h and table.cc disagree:\n"
+  EXPECT_EQ(scenario, defaults) << "scenario.h and language_table.cc disagree:\n"
                                 << toJson(scenario).dump(2) << toJson(defaults).dump(2);
   EXPECT_FALSE(scenario.strategies[0].options.get<bool>("corrupt_one_element"));
 }
