@@ -198,7 +198,7 @@ limits: {deadline: 60s, give_up: 10s, chunk: 4KiB}
 seed: 7
 expect:
   - wrong_elements == 0
-  - hot_repair.failovers.count >= 1
+  - evidence.ok == true
 )";
 }
 
