@@ -14,6 +14,7 @@
 #include "harness/launch/lifeline.h"
 #include "harness/launch/message_channel.h"
 #include "harness/rdma_vm/frame_switch.h"
+#include "wire/guest.h"
 
 namespace faultline::rdma_vm {
 

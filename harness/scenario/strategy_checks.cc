@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/fault_list.h"
