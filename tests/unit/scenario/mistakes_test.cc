@@ -123,6 +123,10 @@ TEST(OneMistakeTest, Strategies) {
                            "end}]\n"),
             "4:14", "again and again"},
        Case{withStrategies("[exclude_rank]",
+                           "faults: [{kind: address_change, target: {node: 1, rail: 0}, at: 1s, "
+                           "until: end}]\n"),
+            "4:14", "takes the port down for a moment only"},
+       Case{withStrategies("[exclude_rank]",
                            "faults: [{kind: port_down, target: {rail_group: 0}, at: 1s, until: "
                            "end}]\n"),
             "4:14", "no rank would be left"},
