@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <variant>
 
 #include "base/json_fields.h"
 
@@ -64,6 +66,15 @@ Result<T> fromJson(const nlohmann::json& json) {
   RETURN_IF_ERROR(
       (JsonReader<nlohmann::json, Strictness::kExact>::read(json, std::string(), message)));
   return message;
+}
+
+/// The first message of a Protocol, which must be a First of our version.
+template <typename Protocol, typename First>
+Result<First> firstFromJson(const nlohmann::json& json) {
+  RETURN_IF_ERROR(checkVersion(json));
+  ASSIGN_OR_RETURN(Protocol message, fromJson<Protocol>(json));
+  if (First* const first = std::get_if<First>(&message)) return std::move(*first);
+  return errorf(Code::kInvalidArgument, "the first message must be of type {}", First::kType);
 }
 
 /// The JSON Schema of all protocols; kept in wire/schema.json.

@@ -215,12 +215,9 @@ Status serveOne(MessageChannel& controller) {
                   "a guard must be the first process of a process namespace of its own");
   }
   ASSIGN_OR_RETURN(const json message, controller.receiveWithin(kJobBudget));
-  RETURN_IF_ERROR(wire::checkVersion(message));
-  ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToGuard>(message));
-  const auto* const job = std::get_if<wire::GuardJob>(&asked);
-  if (job == nullptr) return errorf(Code::kInvalidArgument, "a guard's first message is no job");
+  ASSIGN_OR_RETURN(const auto job, (wire::firstFromJson<wire::ToGuard, wire::GuardJob>(message)));
   Guard guard(controller);
-  RETURN_IF_ERROR(guard.start(*job));
+  RETURN_IF_ERROR(guard.start(job));
   RETURN_IF_ERROR(guard.serve());
   return guard.tell(wire::GuardFinished{guard.cutFiles()});
 }

@@ -113,13 +113,10 @@ Status Holder::step() {
 
 Status holdOne(launch::MessageChannel& controller) {
   ASSIGN_OR_RETURN(const json message, controller.receiveWithin(kFirstMessageBudget));
-  RETURN_IF_ERROR(wire::checkVersion(message));
-  ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToHolder>(message));
-  const auto* const held = std::get_if<wire::HeldFault>(&asked);
-  if (held == nullptr)
-    return errorf(Code::kInvalidArgument, "a holder's first message is no fault");
+  ASSIGN_OR_RETURN(const auto held,
+                   (wire::firstFromJson<wire::ToHolder, wire::HeldFault>(message)));
   ASSIGN_OR_RETURN(const UniqueFd network, netlink::currentNamespace());
-  return holdFault(controller, makeHeldFault(*held, network.get()));
+  return holdFault(controller, makeHeldFault(held, network.get()));
 }
 
 }  // namespace

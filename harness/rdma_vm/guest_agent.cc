@@ -107,13 +107,10 @@ class Agent {
 
 Status Agent::setUp() {
   ASSIGN_OR_RETURN(const json message, controller_.receiveWithin(kSetupBudget));
-  RETURN_IF_ERROR(wire::checkVersion(message));
-  ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToGuest>(message));
-  const auto* const setup = std::get_if<wire::GuestSetup>(&asked);
-  if (setup == nullptr)
-    return errorf(Code::kInvalidArgument, "a guest's first message is no setup");
-  rails_ = setup->nics - 1;
-  RETURN_IF_ERROR(setUpGuest(*setup));
+  ASSIGN_OR_RETURN(const auto setup,
+                   (wire::firstFromJson<wire::ToGuest, wire::GuestSetup>(message)));
+  rails_ = setup.nics - 1;
+  RETURN_IF_ERROR(setUpGuest(setup));
   utsname kernel{};
   ::uname(&kernel);
   return tell(wire::GuestReady{kernel.release});

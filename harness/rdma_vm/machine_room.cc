@@ -183,9 +183,7 @@ Status MachineRoom::lookForEnds() {
 
 Status serveOne(launch::MessageChannel& controller) {
   ASSIGN_OR_RETURN(const json message, controller.receiveWithin(kJobBudget));
-  RETURN_IF_ERROR(wire::checkVersion(message));
-  ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToRoom>(message));
-  const auto& job = std::get<wire::RoomJob>(asked);
+  ASSIGN_OR_RETURN(const auto job, (wire::firstFromJson<wire::ToRoom, wire::RoomJob>(message)));
   const int hosts = static_cast<int>(job.guests.size());
   ASSIGN_OR_RETURN(SwitchPorts ports,
                    SwitchPorts::open(UniqueFd(RoomFds::ports(hosts)), hosts, job.nics));

@@ -298,6 +298,20 @@ TEST(WireTest, AnotherVersionIsToldBeforeAnythingElse) {
   EXPECT_THAT(checkVersion(json("hello")).message(), HasSubstr("version: is missing"));
 }
 
+TEST(WireTest, AProtocolBeginsWithItsFirstMessage) {
+  const auto first = [](const ToGuard& message) {
+    json object = toJson(message);
+    object["version"] = kVersion;  // which others do not have
+    return firstFromJson<ToGuard, GuardJob>(object).status().message();
+  };
+  EXPECT_EQ(first(GuardJob{}), "");
+  EXPECT_EQ(first(EndPrograms{}), "end.version: is unknown");
+  const json setup = toJson(ToGuest(GuestSetup{}));
+  EXPECT_TRUE((firstFromJson<ToGuest, GuestSetup>(setup).ok()));
+  EXPECT_EQ((firstFromJson<std::variant<GuestSetup, GuardJob>, GuardJob>(setup).status().message()),
+            "the first message must be of type job");
+}
+
 TEST(WireTest, AStatusIsTheSameAtTheOtherEnd) {
   const Status refused(Code::kNotRestored, "the queue is still there");
   const Outcome outcome = Outcome::of(refused);
