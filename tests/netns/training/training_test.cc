@@ -183,17 +183,25 @@ TEST_P(FailoverTest, APortThatGoesDownChangesNoBit) {
   std::map<std::uint64_t, std::string> expected;
   const std::string state = faultFreeState(config, &expected);
 
+  // A strike between two iterations shows nothing. On a busy machine one can come there, and the
+  // next job is struck instead.
   constexpr std::size_t kIteration = 3;
-  const auto fault = preparedFault();
-  const auto job = startJob(config);
-  ASSERT_TRUE(job->begin());
-  hit(*job, *fault, kIteration);
-  const TimePoint broken = fault->transitions().at(0).after;
-  ASSERT_TRUE(job->await<wire::End>(kIteration + 2));
-  ASSERT_OK(fault->revert());
-  job->expectDone();
+  constexpr int kAttempts = 5;
+  std::unique_ptr<injector::Fault> fault;
+  std::unique_ptr<TrainingJob> job;
+  int struck = 0;
+  for (int attempt = 0; attempt < kAttempts && struck < 2; ++attempt) {
+    fault = preparedFault();
+    job = startJob(config);
+    ASSERT_TRUE(job->begin());
+    hit(*job, *fault, kIteration);
+    ASSERT_TRUE(job->await<wire::End>(kIteration + 2));
+    ASSERT_OK(fault->revert());
+    job->expectDone();
+    struck = inside(*job, kIteration, fault->transitions().at(0).after);
+  }
+  ASSERT_GE(struck, 2);
 
-  EXPECT_GE(inside(*job, kIteration, broken), 2);
   EXPECT_EQ(expectRight(*job, config), expected);
   EXPECT_EQ(stateOf(*job), state);
   // Both ends of both links of the node's ring neighbours.
