@@ -22,10 +22,13 @@ TOPS = ("base", "wire", "injector", "resilient_ccl", "sim", "harness", "reports"
 FREE = {"base"}  # rooms that all may use
 
 
-def room_of(path):
-    """The room of a file: base, reports and wire are one each, the others are folders of these."""
-    parts = path.split("/")
-    return "/".join(parts[:2]) if len(parts) > 2 and parts[0] not in ("base", "reports", "wire") else parts[0]
+def room_of(path, rooms):
+    """The room of a file: the innermost folder around it that is one; else the folder that ought to be."""
+    folders = path.split("/")[:-1]
+    for count in range(len(folders), 0, -1):
+        if "/".join(folders[:count]) in rooms or "/".join(folders[:count]) in FREE:
+            return "/".join(folders[:count])
+    return "/".join(folders[:2])
 
 
 def allowed_arrows(page):
@@ -85,7 +88,7 @@ def check_arrows():
     arrows = allowed_arrows((ROOT / "docs/design.md").read_text())
     problems, used = [], {room: set() for room in arrows}
     for file, name in sources():
-        room = room_of(name)
+        room = room_of(name, arrows)
         if room not in FREE and room not in arrows:
             problems.append(f"{name}: docs/design.md knows no room {room}")
             continue
@@ -93,7 +96,7 @@ def check_arrows():
             if ".." in included.split("/"):
                 problems.append(f"{name}:{line}: {included}: write it from the root of the repository")
                 continue
-            other = room_of(included)
+            other = room_of(included, arrows)
             if other == room or other in FREE:
                 continue
             if other in arrows.get(room, ()):

@@ -13,8 +13,8 @@
 #include "wire/message.h"
 
 /// Of a laboratory of guests: between the controller and the agent of a guest
-/// (harness/rdma_vm/guest_agent.h), what holds a fault in a guest (fault_holder.h), and the machine
-/// room (machine_room.h).
+/// (harness/site/rdma_vm/guest_agent.h), what holds a fault in a guest (fault_holder.h), and the
+/// machine room (machine_room.h).
 namespace faultline::wire {
 
 // --- what holds a fault ---

@@ -17,9 +17,9 @@
 #include "base/units.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/output.h"
-#include "harness/cluster/privileges.h"
 #include "harness/command/variables.h"
-#include "harness/rdma_vm/laboratory.h"
+#include "harness/launch/privileges.h"
+#include "harness/site/rdma_vm/laboratory.h"
 
 namespace faultline::cli {
 namespace {
@@ -127,7 +127,7 @@ int runLab(const LabOptions& options) {
   if (!requests.ok()) return fail(kLabVerb, requests.status(), kExitUsage);
   const auto files = rdma_vm::Laboratory::findFiles();
   if (!files.ok()) return fail(kLabVerb, files.status(), kExitCannotRun);
-  if (const auto entered = cluster::enterPrivileges(); !entered.ok()) {
+  if (const auto entered = launch::enterPrivileges(); !entered.ok()) {
     return fail(kLabVerb, entered.status(), kExitCannotRun);
   }
   std::cerr << fmt::format("booting {} hosts with {} rails, kernel {}\n", spec.hosts, spec.rails,

@@ -20,13 +20,13 @@
 #include "base/sanitizers.h"
 #include "base/text.h"
 #include "harness/cli/nccl_bootstrap.h"
-#include "harness/cluster/privileges.h"
-#include "harness/cluster/probe.h"
 #include "harness/command/pattern.h"
 #include "harness/control/goodput_probe.h"
 #include "harness/control/keep_awake.h"
 #include "harness/launch/executable.h"
-#include "harness/rdma_vm/guest_files.h"
+#include "harness/launch/privileges.h"
+#include "harness/site/netns/probe.h"
+#include "harness/site/rdma_vm/guest_files.h"
 #include "resilient_ccl/fabric/network_findings.h"
 #include "resilient_ccl/fabric/network_snapshot.h"
 #include "resilient_ccl/nccl/counters.h"
@@ -54,7 +54,7 @@ constexpr unsigned kEnoughCores = 2;
 /// Of the quick start's four ranks with their buffers, and the controller, with room to spare.
 constexpr long kEnoughMemoryMiB = 512;
 
-/// What doctor knows about the mechanisms that cluster::probe() tries, beyond what probe() says.
+/// What doctor knows about the mechanisms that netns::probe() tries, beyond what probe() says.
 struct Mechanism {
   std::string_view name;
   bool required;
@@ -92,14 +92,14 @@ constexpr std::array kMechanisms{
 };
 
 void addCluster(std::vector<MachineCheck>& checks) {
-  const auto probed = cluster::probe();
+  const auto probed = netns::probe();
   if (!probed.ok()) {
     checks.push_back({kClusterGroup, "trial", false, true, probed.status().message(),
                       "knowing what this kernel can do", "clusters of kind netns",
                       "see what was found"});
     return;
   }
-  for (const cluster::Capability& capability : *probed) {
+  for (const netns::Capability& capability : *probed) {
     const auto* const known =
         std::find_if(kMechanisms.begin(), kMechanisms.end(),
                      [&](const Mechanism& row) { return row.name == capability.name; });
@@ -118,11 +118,11 @@ void addCluster(std::vector<MachineCheck>& checks) {
 
 /// Whether somebody who is not root could run here as well.
 void addRootless(std::vector<MachineCheck>& checks) {
-  const cluster::UserNamespaceFacts facts = cluster::readUserNamespaceFacts();
+  const launch::UserNamespaceFacts facts = launch::readUserNamespaceFacts();
   const bool blocked =
       facts.apparmor_restricts || facts.unprivileged_disabled || facts.limit_is_zero;
   checks.push_back({kClusterGroup, "user namespaces", !blocked, false,
-                    blocked ? cluster::explainUserNamespaceRefusal(EPERM, facts).message()
+                    blocked ? launch::explainUserNamespaceRefusal(EPERM, facts).message()
                             : "no setting forbids them",
                     "running without root", "everything must be run as root",
                     "change the setting that was found, or run as root"});

@@ -16,8 +16,8 @@
 #include "base/standard_descriptors.h"
 #include "harness/cli/cli.h"
 #include "harness/launch/guard.h"
-#include "harness/rdma_vm/guest_agent.h"
-#include "harness/rdma_vm/machine_room.h"
+#include "harness/site/rdma_vm/guest_agent.h"
+#include "harness/site/rdma_vm/machine_room.h"
 #include "harness/workload/rank_main.h"
 
 namespace {

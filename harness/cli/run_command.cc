@@ -25,11 +25,11 @@
 #include "harness/cli/output.h"
 #include "harness/cli/run_progress.h"
 #include "harness/cli/terminal.h"
-#include "harness/cluster/privileges.h"
 #include "harness/control/experiment.h"
 #include "harness/control/killed_runs.h"
 #include "harness/control/output_folder.h"
 #include "harness/control/time_left.h"
+#include "harness/launch/privileges.h"
 #include "harness/scenario/expectation_check.h"
 #include "harness/scenario/reader.h"
 #include "reports/collectives_text.h"
@@ -171,11 +171,11 @@ Result<std::string> makeDirectory(const std::string& given, const std::string& n
 }
 
 /// Says how to look inside, and waits.
-void holdUntilInterrupted(const cluster::NetnsCluster& cluster, cluster::Privileges privileges,
+void holdUntilInterrupted(const netns::Cluster& cluster, launch::Privileges privileges,
                           run::Interrupt& interrupt) {
   // The namespaces of a cluster belong to the user namespace that we are in.
   const std::string user =
-      privileges == cluster::Privileges::kUserNamespace
+      privileges == launch::Privileges::kUserNamespace
           ? fmt::format(" --user=/proc/{}/ns/user --preserve-credentials", getpid())
           : "";
   std::cout << std::flush;
@@ -200,7 +200,7 @@ Status settle(run::OutputFolder& folder, bool whole, const std::string& director
 
 int runOne(const scenario::Scenario& scenario, const std::string& file, const RunOptions& options,
            const std::string& out, bool keep, std::optional<Duration> budget,
-           cluster::Privileges privileges, run::Interrupt& interrupt, Json& documents) {
+           launch::Privileges privileges, run::Interrupt& interrupt, Json& documents) {
   const Result<std::string> directory = makeDirectory(out, scenario.name);
   if (!directory.ok()) return fail("run", directory.status(), kExitUsage);
   Result<run::OutputFolder> folder =
@@ -315,7 +315,7 @@ int runScenario(const RunOptions& options) {
     return fail("run", status, kExitCannotRun);
   }
   // Before anything is written: as root of a namespace of our own we still are the user outside.
-  const auto privileges = cluster::enterPrivileges();
+  const auto privileges = launch::enterPrivileges();
   if (!privileges.ok()) return fail("run", privileges.status(), kExitCannotRun);
   auto interrupt = run::Interrupt::watch();
   if (!interrupt.ok()) return fail("run", interrupt.status(), kExitCannotRun);

@@ -15,8 +15,8 @@ namespace faultline::run {
 
 /// What results depend on, looked up now: kernel, processor, versions of the program and of what it
 /// stands on, TCP settings, and the shared objects that are really mapped into this process.
-/// `cluster` is NetnsCluster::describe(), empty before there was one: its TCP settings are those of
-/// the nodes and win over this process's own. What cannot be read stays empty.
+/// `cluster` is site::Cluster::describe(), empty before there was one: its TCP settings are those
+/// of the nodes and win over this process's own. What cannot be read stays empty.
 reports::Environment describeEnvironment(const std::map<std::string, std::string>& cluster);
 
 /// The model name in the text of /proc/cpuinfo, or, where it has none (ARM), the architecture.

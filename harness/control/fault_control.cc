@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "harness/cluster/cluster_plan.h"
 #include "harness/command/variables.h"
 #include "harness/scenario/fault_list.h"
+#include "harness/site/netns/cluster_plan.h"
 #include "injector/faults/flap_clock.h"
 #include "injector/faults/registry.h"
 
@@ -68,7 +68,7 @@ reports::AskedStrike askedOf(const scenario::Fault& fault, std::size_t strike) {
   return asked;
 }
 
-netlink::LinkTarget linkOf(const scenario::Target& target, cluster::NetnsCluster& cluster) {
+netlink::LinkTarget linkOf(const scenario::Target& target, netns::Cluster& cluster) {
   if (target.part != scenario::Part::kRail) {
     netlink::LinkTarget link = cluster.managementTarget(target.node);
     if (target.rank) link.startedWith = command::rankEntry(*target.rank);
@@ -122,7 +122,7 @@ bool collide(const scenario::Target& a, const scenario::Target& b) {
 }  // namespace
 
 Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
-                                          cluster::NetnsCluster& cluster) {
+                                          netns::Cluster& cluster) {
   return create(scenario, [&](const scenario::Fault& fault) {
     return injector::makeFault(fault.kind, fault.parameters,
                                linkOf(fault.target.value_or(scenario::Target{}), cluster));
@@ -409,7 +409,7 @@ std::vector<TimePoint> FaultControl::damages() const {
 /// The node that has this address on a rail.
 int FaultControl::nodeWith(const std::string& address, int rail) const {
   for (int node = 0; node < nodes_; ++node) {
-    if (cluster::railAddress(node, rail) == address) return node;
+    if (netns::railAddress(node, rail) == address) return node;
   }
   return kNoNode;
 }

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "harness/cluster/netns_cluster.h"
 #include "harness/control/sampler.h"
 #include "harness/control/timeline.h"
 #include "harness/record/damage.h"
+#include "harness/site/netns/cluster.h"
 #include "injector/fault.h"
 #include "reports/result.h"
 
@@ -22,8 +22,7 @@ namespace faultline::run {
 class FaultControl {
  public:
   /// Makes and prepares all faults of the scenario, before the measured time.
-  static Result<FaultControl> create(const scenario::Scenario& scenario,
-                                     cluster::NetnsCluster& cluster);
+  static Result<FaultControl> create(const scenario::Scenario& scenario, netns::Cluster& cluster);
   /// The same on another kind of cluster, whose faults `make` makes.
   using MakeFault =
       std::function<Result<std::unique_ptr<injector::Fault>>(const scenario::Fault& fault)>;

@@ -49,11 +49,10 @@ std::string textOf(const UniqueFd& fd) {
   }
 }
 
-Result<BitsPerSecond> measureWithOnePair(cluster::NetnsCluster& cluster,
-                                         const std::string& program) {
+Result<BitsPerSecond> measureWithOnePair(netns::Cluster& cluster, const std::string& program) {
   ASSIGN_OR_RETURN(const UniqueFd report, paper());
   ASSIGN_OR_RETURN(const UniqueFd ignored, paper());
-  const std::string to = cluster::railAddress(0, 0), from = cluster::railAddress(1, 0);
+  const std::string to = netns::railAddress(0, 0), from = netns::railAddress(1, 0);
   const std::string name(kGoodputProgram);
   launch::SpawnOptions server;
   server.arguments = {name,         "--server", "--one-off", "--json",
@@ -136,7 +135,7 @@ Goodput BlockGoodput::of(int block, const std::function<Goodput()>& measure) {
   return known_;
 }
 
-Goodput measureGoodput(cluster::NetnsCluster& cluster) {
+Goodput measureGoodput(netns::Cluster& cluster) {
   const auto program = findProgram(kGoodputProgram);
   if (!program || cluster.spec().nodes < 2) return {};
   return medianGoodput([&] { return measureWithOnePair(cluster, *program); });

@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 #include "base/units.h"
-#include "harness/cluster/netns_cluster.h"
 #include "harness/record/observed.h"
+#include "harness/site/netns/cluster.h"
 
 namespace faultline::run {
 
@@ -20,7 +20,7 @@ std::optional<std::string> findProgram(std::string_view name);
 /// What TCP carries over rail 0 from node 1 to node 0, as iperf3's receiver sees it when its first
 /// moments are over: the median of several short probes. Nothing where iperf3 is not installed or
 /// there is only one node.
-Goodput measureGoodput(cluster::NetnsCluster& cluster);
+Goodput measureGoodput(netns::Cluster& cluster);
 
 /// Measures once for each block: the clusters of its runs have the same shape, and come one after
 /// the other. What could not be measured is tried again by the next run of the block.

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "harness/rdma_vm/vm_plan.h"
 #include "harness/scenario/sweep.h"
+#include "harness/site/rdma_vm/vm_plan.h"
 #include "resilient_ccl/transport/shm/segment.h"
 
 namespace faultline::run {

@@ -8,8 +8,8 @@
 
 #include "harness/command/variables.h"
 #include "harness/control/rank_group.h"
-#include "harness/rdma_vm/laboratory.h"
-#include "harness/rdma_vm/laboratory_faults.h"
+#include "harness/site/rdma_vm/laboratory.h"
+#include "harness/site/rdma_vm/laboratory_faults.h"
 
 namespace faultline::run {
 
@@ -17,8 +17,7 @@ namespace {
 
 class NetnsGround final : public ProgramGround {
  public:
-  explicit NetnsGround(std::unique_ptr<cluster::NetnsCluster> cluster)
-      : cluster_(std::move(cluster)) {}
+  explicit NetnsGround(std::unique_ptr<netns::Cluster> cluster) : cluster_(std::move(cluster)) {}
 
   Sampler sampler() override { return Sampler(*cluster_); }
   Result<FaultControl> faults(const scenario::Scenario& scenario) override {
@@ -50,10 +49,10 @@ class NetnsGround final : public ProgramGround {
   }
   Status kill() override { return guards_->kill(); }
   Result<std::map<std::string, std::string>> describe() override { return cluster_->describe(); }
-  std::unique_ptr<cluster::NetnsCluster> keep() override { return std::move(cluster_); }
+  std::unique_ptr<netns::Cluster> keep() override { return std::move(cluster_); }
 
  private:
-  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::unique_ptr<netns::Cluster> cluster_;
   std::optional<RankGroup> guards_;
 };
 
@@ -65,17 +64,16 @@ class RdmaVmGround final : public ProgramGround {
   Sampler sampler() override {
     const int nodes = laboratory_->spec().hosts;
     const int rails = laboratory_->spec().rails;
-    return Sampler(nodes, rails,
-                   [this, nodes, rails](std::vector<cluster::RailCounters>& counters) {
-                     counters.clear();
-                     for (int node = 0; node < nodes; ++node) {
-                       for (int rail = 0; rail < rails; ++rail) {
-                         const rdma_vm::SwitchPort& port = laboratory_->port(node, rail);
-                         counters.push_back({port.inBytes.load(), port.outBytes.load()});
-                       }
-                     }
-                     return okStatus();
-                   });
+    return Sampler(nodes, rails, [this, nodes, rails](std::vector<netns::RailCounters>& counters) {
+      counters.clear();
+      for (int node = 0; node < nodes; ++node) {
+        for (int rail = 0; rail < rails; ++rail) {
+          const rdma_vm::SwitchPort& port = laboratory_->port(node, rail);
+          counters.push_back({port.inBytes.load(), port.outBytes.load()});
+        }
+      }
+      return okStatus();
+    });
   }
   Result<FaultControl> faults(const scenario::Scenario& scenario) override {
     return FaultControl::create(scenario, [this](const scenario::Fault& fault) {
@@ -126,13 +124,13 @@ class RdmaVmGround final : public ProgramGround {
 };
 
 Result<std::unique_ptr<ProgramGround>> makeNetnsGround(const scenario::Scenario& scenario) {
-  cluster::ClusterSpec spec;
+  netns::ClusterSpec spec;
   spec.nodes = scenario.cluster.nodes;
   spec.ranks_per_node = scenario.workload.command.perNode;
   spec.rails = scenario.cluster.rails;
   spec.rail_rate = scenario.cluster.railRate;
   spec.congestion_control = scenario.cluster.congestionControl;
-  ASSIGN_OR_RETURN(auto cluster, cluster::NetnsCluster::create(spec));
+  ASSIGN_OR_RETURN(auto cluster, netns::Cluster::create(spec));
   return std::unique_ptr<ProgramGround>(std::make_unique<NetnsGround>(std::move(cluster)));
 }
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "harness/cluster/netns_cluster.h"
 #include "harness/control/fault_control.h"
 #include "harness/control/interrupt.h"
 #include "harness/control/sampler.h"
 #include "harness/scenario/scenario.h"
+#include "harness/site/netns/cluster.h"
 #include "wire/guard.h"
 
 namespace faultline::run {
@@ -45,7 +45,7 @@ class ProgramGround {
   /// For the report's environment.
   virtual Result<std::map<std::string, std::string>> describe() = 0;
   /// The cluster, to be looked at after the run; null where that is not possible.
-  virtual std::unique_ptr<cluster::NetnsCluster> keep() { return nullptr; }
+  virtual std::unique_ptr<netns::Cluster> keep() { return nullptr; }
 };
 
 /// The cluster of the scenario. `folder` is the run's own, absolute: all programs can write there.

@@ -34,12 +34,12 @@ Result<std::map<std::string, std::string>> environmentOf(
 
 command::NetworkNames networkNames(int nodes, int rails) {
   command::NetworkNames names;
-  names.managementInterface = cluster::kManagementName;
-  for (int rail = 0; rail < rails; ++rail) names.railInterfaces.push_back(cluster::railName(rail));
+  names.managementInterface = netns::kManagementName;
+  for (int rail = 0; rail < rails; ++rail) names.railInterfaces.push_back(netns::railName(rail));
   for (int node = 0; node < nodes; ++node) {
-    names.management.push_back(cluster::managementAddress(node));
+    names.management.push_back(netns::managementAddress(node));
     std::vector<std::string>& addresses = names.rails.emplace_back();
-    for (int rail = 0; rail < rails; ++rail) addresses.push_back(cluster::railAddress(node, rail));
+    for (int rail = 0; rail < rails; ++rail) addresses.push_back(netns::railAddress(node, rail));
   }
   return names;
 }

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "base/status.h"
-#include "harness/cluster/cluster_plan.h"
 #include "harness/command/variables.h"
 #include "harness/launch/executable.h"
 #include "harness/record/run_order.h"
 #include "harness/scenario/scenario.h"
+#include "harness/site/netns/cluster_plan.h"
 #include "wire/guard.h"
 
 namespace faultline::run {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/baseline/strategy_table.h"
-#include "harness/cluster/cluster_plan.h"
+#include "harness/site/netns/cluster_plan.h"
 #include "resilient_ccl/comm/communicator.h"
 
 namespace faultline::run {
@@ -32,10 +32,10 @@ workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart) 
   config.size = scenario.cluster.ranks();
   const int node = rank / scenario.cluster.ranksPerNode;
   for (int rail = 0; rail < scenario.cluster.rails; ++rail) {
-    config.nics.push_back({cluster::railName(rail), cluster::railAddress(node, rail)});
+    config.nics.push_back({netns::railName(rail), netns::railAddress(node, rail)});
   }
-  config.managementAddress = cluster::managementAddress(node);
-  config.rendezvousAddress = cluster::managementAddress(0);
+  config.managementAddress = netns::managementAddress(node);
+  config.rendezvousAddress = netns::managementAddress(0);
   config.rendezvousPort = kRendezvousPort;
   const bool armed = strategy.kind() == baseline::kArmed && strategy.options.has(baseline::kLike);
   const baseline::StrategySpec& kind = *baseline::findStrategy(

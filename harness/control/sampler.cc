@@ -12,9 +12,9 @@ Sampler::Sampler(int nodes, int rails, Read read)
       read_(std::move(read)),
       bins_(static_cast<std::size_t>(nodes_) * rails_) {}
 
-Sampler::Sampler(cluster::NetnsCluster& cluster)
+Sampler::Sampler(netns::Cluster& cluster)
     : Sampler(cluster.spec().nodes, cluster.spec().rails,
-              [&cluster](std::vector<cluster::RailCounters>& counters) {
+              [&cluster](std::vector<netns::RailCounters>& counters) {
                 return cluster.readRailCounters(counters);
               }) {
   cluster_ = &cluster;
@@ -53,7 +53,7 @@ void Sampler::start(TimePoint when) {
 std::uint64_t Sampler::nodeBytes(int node) const {
   std::uint64_t sum = 0;
   for (int rail = 0; rail < rails_ && !now_.empty(); ++rail) {
-    const cluster::RailCounters& counters = now_[static_cast<std::size_t>(node) * rails_ + rail];
+    const netns::RailCounters& counters = now_[static_cast<std::size_t>(node) * rails_ + rail];
     sum += counters.tx_bytes + counters.rx_bytes;
   }
   return sum;

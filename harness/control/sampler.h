@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "harness/cluster/netns_cluster.h"
+#include "harness/site/netns/cluster.h"
 #include "reports/result.h"
 
 namespace faultline::run {
@@ -18,9 +18,9 @@ class Sampler {
   /// Width of a bin of the series: fine enough to see one iteration, coarse enough to plot.
   static constexpr Duration kBin = 20ms;
 
-  explicit Sampler(cluster::NetnsCluster& cluster);
+  explicit Sampler(netns::Cluster& cluster);
   /// Of another kind of cluster; `read` fills in the counters of all NICs, [node * rails + rail].
-  using Read = std::function<Status(std::vector<cluster::RailCounters>&)>;
+  using Read = std::function<Status(std::vector<netns::RailCounters>&)>;
   Sampler(int nodes, int rails, Read read);
 
   /// Reads all counters now. Reading takes some tenths of a millisecond of a processor.
@@ -50,8 +50,8 @@ class Sampler {
   int nodes_;
   int rails_;
   Read read_;
-  cluster::NetnsCluster* cluster_ = nullptr;  // null: of another kind
-  std::vector<cluster::RailCounters> now_, last_, first_;
+  netns::Cluster* cluster_ = nullptr;  // null: of another kind
+  std::vector<netns::RailCounters> now_, last_, first_;
   TimePoint readAt_{};
   TimePoint start_ = TimePoint::max();
   std::vector<std::vector<std::int64_t>> bins_;  // per node and rail

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "harness/baseline/strategy_table.h"
-#include "harness/cluster/netns_cluster.h"
 #include "harness/command/variables.h"
 #include "harness/control/fault_control.h"
 #include "harness/control/goodput_probe.h"
@@ -22,6 +21,7 @@
 #include "harness/record/run_events.h"
 #include "harness/record/run_record.h"
 #include "harness/record/transcript.h"
+#include "harness/site/netns/cluster.h"
 #include "harness/workload/rank_config.h"
 #include "wire/rank.h"
 
@@ -123,7 +123,7 @@ class Session {
   const RankSetup setup_;
   RunRecord record_;
 
-  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::unique_ptr<netns::Cluster> cluster_;
   std::optional<Sampler> sampler_;
   std::optional<FaultControl> faults_;
   std::optional<RankGroup> group_;
@@ -157,13 +157,13 @@ Session::~Session() {
 }
 
 Status Session::prepare() {
-  cluster::ClusterSpec spec;
+  netns::ClusterSpec spec;
   spec.nodes = scenario_.cluster.nodes;
   spec.ranks_per_node = scenario_.cluster.ranksPerNode;
   spec.rails = scenario_.cluster.rails;
   spec.rail_rate = scenario_.cluster.railRate;
   spec.congestion_control = scenario_.cluster.congestionControl;
-  ASSIGN_OR_RETURN(cluster_, cluster::NetnsCluster::create(spec));
+  ASSIGN_OR_RETURN(cluster_, netns::Cluster::create(spec));
   if (scenario_.workload.sweeps()) {
     const auto measure = [this] { return measureGoodput(*cluster_); };
     goodput_ =

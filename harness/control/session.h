@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "harness/cluster/netns_cluster.h"
 #include "harness/control/goodput_probe.h"
 #include "harness/control/interrupt.h"
 #include "harness/control/load_meter.h"
@@ -16,6 +15,7 @@
 #include "harness/record/recorded_run.h"
 #include "harness/record/run_order.h"
 #include "harness/scenario/scenario.h"
+#include "harness/site/netns/cluster.h"
 
 namespace faultline::run {
 
@@ -40,7 +40,7 @@ struct SessionResult {
   bool interrupted = false;
   /// Shaping and TCP settings of the cluster, for the report's environment.
   std::map<std::string, std::string> cluster;
-  std::unique_ptr<cluster::NetnsCluster> keptCluster;
+  std::unique_ptr<netns::Cluster> keptCluster;
 };
 
 /// Executes one planned run from an empty machine to an empty machine: cluster, ranks, faults,

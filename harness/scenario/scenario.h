@@ -27,7 +27,7 @@ namespace faultline::scenario {
 
 enum class ClusterKind {
   kNetns,   ///< a network namespace per node, on this machine
-  kRdmaVm,  ///< a guest of qemu with RDMA devices per node, on this machine (harness/rdma_vm)
+  kRdmaVm,  ///< a guest of qemu with RDMA devices per node, on this machine (harness/site/rdma_vm)
 };
 
 struct Cluster {

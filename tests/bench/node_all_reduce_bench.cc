@@ -32,8 +32,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/parameter.h"
-#include "harness/cluster/netns_cluster.h"
-#include "harness/cluster/privileges.h"
+#include "harness/launch/privileges.h"
+#include "harness/site/netns/cluster.h"
 #include "harness/stats/quantile.h"
 #include "injector/faults/registry.h"
 #include "injector/netlink/namespace.h"
@@ -152,7 +152,7 @@ void reduce(const Options& options, const std::string& algorithm, const auth::Jo
   comm::CommunicatorOptions job;
   job.rank = rank;
   job.size = options.ranks();
-  job.rendezvous = {address(cluster::managementAddress(0)), kRendezvousPort};
+  job.rendezvous = {address(netns::managementAddress(0)), kRendezvousPort};
   job.algorithm = algorithm;
   job.fabric.link.chunkBytes = options.chunk;
   job.fabric.link.suspectAfter = std::chrono::milliseconds(options.suspectAfter);
@@ -162,11 +162,11 @@ void reduce(const Options& options, const std::string& algorithm, const auth::Jo
   }
   job.fabric.jobKey = key;
   job.fabric.host = fabric::hostIdentity();
-  job.fabric.managementAddress = address(cluster::managementAddress(node));
+  job.fabric.managementAddress = address(netns::managementAddress(node));
   job.fabric.controlTos = controlTos;
   job.fabric.link.policy = channel::Policy::kPull;
   for (int rail = 0; rail < options.rails; ++rail) {
-    job.fabric.nics.push_back({cluster::railName(rail), address(cluster::railAddress(node, rail))});
+    job.fabric.nics.push_back({netns::railName(rail), address(netns::railAddress(node, rail))});
   }
   const auto comm = require(comm::Communicator::create(job));
   ++board.joined;
@@ -195,7 +195,7 @@ void reduce(const Options& options, const std::string& algorithm, const auth::Jo
   require(comm->finish());
 }
 
-std::vector<std::unique_ptr<injector::Fault>> degrade(cluster::NetnsCluster& cluster,
+std::vector<std::unique_ptr<injector::Fault>> degrade(netns::Cluster& cluster,
                                                       const Options& options) {
   const bool slow = !options.slow.empty();
   const char* const name = slow ? "throttle" : "port_down";
@@ -221,7 +221,7 @@ struct Times {
   double whole = 0, lost = 0;
 };
 
-Times measure(cluster::NetnsCluster& cluster, const Options& options, const std::string& algorithm,
+Times measure(netns::Cluster& cluster, const Options& options, const std::string& algorithm,
               bool alsoWhole) {
   const auto shared = share<Board>();
   Board& board = *shared;
@@ -291,13 +291,13 @@ schedule::Cost modelOf(const Options& options, const std::string& algorithm, boo
 }
 
 int run(const Options& options) {
-  (void)require(cluster::enterPrivileges());
+  (void)require(launch::enterPrivileges());
   spdlog::set_level(spdlog::level::warn);
   const BitsPerSecond rate = require(parseRate(options.rate));
-  auto cluster = require(cluster::NetnsCluster::create({.nodes = options.nodes,
-                                                        .ranks_per_node = options.perNode,
-                                                        .rails = options.rails,
-                                                        .rail_rate = rate}));
+  auto cluster = require(netns::Cluster::create({.nodes = options.nodes,
+                                                 .ranks_per_node = options.perNode,
+                                                 .rails = options.rails,
+                                                 .rail_rate = rate}));
   const double unit = static_cast<double>(options.size) * 8 /
                       (kGoodput * static_cast<double>(rate) * options.rails);
   struct Row {

@@ -29,8 +29,8 @@
 #include "base/clock.h"
 #include "base/parameter.h"
 #include "base/system_calls.h"
-#include "harness/cluster/netns_cluster.h"
-#include "harness/cluster/privileges.h"
+#include "harness/launch/privileges.h"
+#include "harness/site/netns/cluster.h"
 #include "harness/stats/quantile.h"
 #include "injector/faults/registry.h"
 #include "injector/netlink/namespace.h"
@@ -97,13 +97,13 @@ class End : private fabric::FabricClient {
     options.link.chunkBytes = options_.chunk;
     options.link.windowTime =
         duration_cast<Duration>(std::chrono::duration<double, std::milli>(options_.windowMs));
-    options.managementAddress = address(cluster::managementAddress(rank_));
+    options.managementAddress = address(netns::managementAddress(rank_));
     options.controlTos = controlTos;
     options.link.resilient = options_.resilient;
     options.link.policy =
         options_.policy == "pull" ? channel::Policy::kPull : channel::Policy::kPinned;
     for (int rail = 0; rail < options_.rails; ++rail) {
-      options.nics.push_back({cluster::railName(rail), address(cluster::railAddress(rank_, rail))});
+      options.nics.push_back({netns::railName(rail), address(netns::railAddress(rank_, rail))});
     }
     fabric_ = require(fabric::Fabric::create(options, *this));
     require(fabric_->connect(exchange(fabric_->address())));
@@ -186,7 +186,7 @@ class End : private fabric::FabricClient {
 
 /// Runs `body` in a child inside the node's namespace.
 template <typename Body>
-pid_t inside(cluster::NetnsCluster& cluster, int node, Body body) {
+pid_t inside(netns::Cluster& cluster, int node, Body body) {
   const pid_t pid = bench::forkChild();
   if (pid > 0) return pid;
   const auto inside = netlink::ScopedNamespace::enter(cluster.nodeNamespace(node));
@@ -204,7 +204,7 @@ struct Sample {
   double gbitWithoutRail = 0;
 };
 
-Sample measureOurs(cluster::NetnsCluster& cluster, const Options& options) {
+Sample measureOurs(netns::Cluster& cluster, const Options& options) {
   const auto board = share<Board>();
   int forth[2], back[2];
   if (pipe2(forth, O_CLOEXEC) != 0 || pipe2(back, O_CLOEXEC) != 0) die("no pipes");
@@ -253,11 +253,11 @@ Sample measureOurs(cluster::NetnsCluster& cluster, const Options& options) {
 }
 
 /// One iperf3 pair per rail, all at once; the sum of what the receivers saw.
-Sample measureIperf(cluster::NetnsCluster& cluster, const Options& options) {
+Sample measureIperf(netns::Cluster& cluster, const Options& options) {
   std::vector<pid_t> servers, clients;
   std::vector<int> outputs;
   for (int rail = 0; rail < options.rails; ++rail) {
-    const std::string address = cluster::railAddress(1, rail);
+    const std::string address = netns::railAddress(1, rail);
     servers.push_back(inside(cluster, 1, [&] {
       const int null = open("/dev/null", O_WRONLY);
       dup2(null, STDOUT_FILENO);
@@ -271,8 +271,8 @@ Sample measureIperf(cluster::NetnsCluster& cluster, const Options& options) {
     if (pipe(out) != 0) die("no pipe");
     clients.push_back(inside(cluster, 0, [&] {
       dup2(out[1], STDOUT_FILENO);
-      execlp("iperf3", "iperf3", "-J", "-O", "0.3", "-c", cluster::railAddress(1, rail).c_str(),
-             "-B", cluster::railAddress(0, rail).c_str(), "-t",
+      execlp("iperf3", "iperf3", "-J", "-O", "0.3", "-c", netns::railAddress(1, rail).c_str(), "-B",
+             netns::railAddress(0, rail).c_str(), "-t",
              fmt::format("{:.0f}", std::max(1.0, options.seconds)).c_str(), "-P",
              std::to_string(options.streams).c_str(), nullptr);
       die("iperf3 is missing: ci/setup.sh installs it");
@@ -308,10 +308,10 @@ Sample measureIperf(cluster::NetnsCluster& cluster, const Options& options) {
 }
 
 int run(const Options& options) {
-  (void)require(cluster::enterPrivileges());
+  (void)require(launch::enterPrivileges());
   const BitsPerSecond rate = options.rate == "unshaped" ? 0 : require(parseRate(options.rate));
-  auto cluster = require(
-      cluster::NetnsCluster::create({.nodes = 2, .rails = options.rails, .rail_rate = rate}));
+  auto cluster =
+      require(netns::Cluster::create({.nodes = 2, .rails = options.rails, .rail_rate = rate}));
   std::vector<double> ratios, kept;
   std::printf("round   ours Gbit/s  other Gbit/s   ratio   cpu s/GiB ours/other   calls/MiB%s\n",
               options.loseRail ? "   kept without rail 0" : "");

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/cluster/privileges.h"
-#include "harness/rdma_vm/laboratory.h"
+#include "harness/launch/privileges.h"
+#include "harness/site/rdma_vm/laboratory.h"
 #include "tests/support/netns_fixture.h"
 #include "tests/support/poll_until.h"
 
@@ -33,7 +33,7 @@ class SharedLaboratory {
          {"ib_write_bw", "ib_send_lat", "rping", "ibv_asyncwatch", "rdma", "ip", "tc", "stdbuf"}) {
       RETURN_IF_ERROR(rdma_vm::findOnPath(program).status());
     }
-    return cluster::enterPrivileges().status();
+    return launch::enterPrivileges().status();
   }
 
  private:

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "harness/cluster/privileges.h"
+#include "harness/launch/privileges.h"
 
 namespace faultline::test {
 
@@ -13,7 +13,7 @@ class NetnsTest : public ::testing::Test {
   void SetUp() override {
     // Entering is once per process; ctest runs each case in a process of its own, and a whole
     // program run by hand is inside from its first case on.
-    static const Result<cluster::Privileges> privileges = cluster::enterPrivileges();
+    static const Result<launch::Privileges> privileges = launch::enterPrivileges();
     if (!privileges.ok()) GTEST_SKIP() << privileges.status().message();
   }
 };

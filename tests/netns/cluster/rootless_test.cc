@@ -5,10 +5,10 @@
 
 #include <cstdio>
 
-#include "harness/cluster/netns_cluster.h"
-#include "harness/cluster/privileges.h"
+#include "harness/launch/privileges.h"
+#include "harness/site/netns/cluster.h"
 
-namespace faultline::cluster {
+namespace faultline::netns {
 namespace {
 
 constexpr uid_t kNobody = 65534;
@@ -48,4 +48,4 @@ TEST(RootlessTest, AnUnprivilegedUserMakesAClusterInAUserNamespace) {
 }
 
 }  // namespace
-}  // namespace faultline::cluster
+}  // namespace faultline::netns

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "harness/cluster/netns_cluster.h"
+#include "harness/site/netns/cluster.h"
 #include "injector/netlink/namespace.h"
 #include "resilient_ccl/transport/tcp/socket.h"
 #include "tests/support/netns_fixture.h"
@@ -23,8 +23,7 @@ class ConnectedNodesTest : public test::NetnsTest {
 
   /// To be called first; `rate` 0: not shaped.
   Status connectNodes(BitsPerSecond rate = 0) {
-    ASSIGN_OR_RETURN(cluster_,
-                     cluster::NetnsCluster::create({.nodes = 2, .rails = 1, .rail_rate = rate}));
+    ASSIGN_OR_RETURN(cluster_, netns::Cluster::create({.nodes = 2, .rails = 1, .rail_rate = rate}));
     port_ = cluster_->pathTarget(0, 1, 0).nic;
     UniqueFd listener;
     {
@@ -48,7 +47,7 @@ class ConnectedNodesTest : public test::NetnsTest {
   }
 
   SocketPlace place(int node) const {
-    return {*parseAddress(cluster::railAddress(node, 0)), cluster::railName(0), 0};
+    return {*parseAddress(netns::railAddress(node, 0)), netns::railName(0), 0};
   }
   Result<netlink::ScopedNamespace> enter(int node) const {
     return netlink::ScopedNamespace::enter(cluster_->nodeNamespace(node));
@@ -66,7 +65,7 @@ class ConnectedNodesTest : public test::NetnsTest {
     return count;
   }
 
-  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::unique_ptr<netns::Cluster> cluster_;
   netlink::LinkEnd port_;  // of node 0
   Endpoint peer_;
   UniqueFd connecting_, accepted_;

@@ -20,8 +20,8 @@ class DeadAtStartTest : public NetnsTest {
   void SetUp() override {
     NetnsTest::SetUp();
     if (IsSkipped()) return;
-    ASSERT_OK_AND_ASSIGN(cluster_, cluster::NetnsCluster::create(
-                                       {.nodes = 3, .rails = kRails, .rail_rate = 400'000'000}));
+    ASSERT_OK_AND_ASSIGN(
+        cluster_, netns::Cluster::create({.nodes = 3, .rails = kRails, .rail_rate = 400'000'000}));
   }
 
   /// Applied.
@@ -35,7 +35,7 @@ class DeadAtStartTest : public NetnsTest {
     return std::move(fault).value();
   }
 
-  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::unique_ptr<netns::Cluster> cluster_;
 };
 
 TEST_F(DeadAtStartTest, ItBeginsWithoutAPortAndTakesItBack) {

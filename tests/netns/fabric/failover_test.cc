@@ -12,7 +12,7 @@
 #include <set>
 
 #include "base/unique_fd.h"
-#include "harness/cluster/cluster_plan.h"
+#include "harness/site/netns/cluster_plan.h"
 #include "injector/faults/registry.h"
 #include "injector/netlink/namespace.h"
 #include "tests/netns/fabric/job.h"
@@ -78,8 +78,8 @@ class FailoverTest : public NetnsTest {
   void SetUp() override {
     NetnsTest::SetUp();
     if (IsSkipped()) return;
-    ASSERT_OK_AND_ASSIGN(cluster_, cluster::NetnsCluster::create(
-                                       {.nodes = 3, .rails = 2, .rail_rate = 400'000'000}));
+    ASSERT_OK_AND_ASSIGN(
+        cluster_, netns::Cluster::create({.nodes = 3, .rails = 2, .rail_rate = 400'000'000}));
   }
 
   static int repetitions() {
@@ -112,7 +112,7 @@ class FailoverTest : public NetnsTest {
     constexpr std::uint64_t kBurstBytes = 20'000;  // in the pause of one poll: about 1 ms
     constexpr int kInARow = 2;
     const std::size_t index = kTargetNode * 2 + kTargetRail;
-    std::vector<cluster::RailCounters> counters;
+    std::vector<netns::RailCounters> counters;
     std::uint64_t last = 0;
     int inARow = 0;
     return pollUntil(kLong, [&] {
@@ -261,7 +261,7 @@ class FailoverTest : public NetnsTest {
     }
   }
 
-  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::unique_ptr<netns::Cluster> cluster_;
 };
 
 TEST_F(FailoverTest, CarrierLossIsTheOwnNicsFaultAtOneEndAndTheRemoteNicsAtTheOthers) {
@@ -271,7 +271,7 @@ TEST_F(FailoverTest, CarrierLossIsTheOwnNicsFaultAtOneEndAndTheRemoteNicsAtTheOt
 
 TEST_F(FailoverTest, ALostCarrierIsNamedAlsoWhereTheKernelTellsOfItLate) {
   ASSERT_OK_AND_ASSIGN(
-      cluster_, cluster::NetnsCluster::create(
+      cluster_, netns::Cluster::create(
                     {.nodes = 3, .rails = 2, .rail_rate = 400'000'000, .coalesced_events = true}));
   ASSERT_OK_AND_ASSIGN(const UniqueFd apart, netlink::newNamespace());
   ASSERT_OK_AND_ASSIGN(auto spare, netlink::Socket::open(apart.get()));
@@ -380,7 +380,7 @@ TEST_F(FailoverTest, ARailIsTakenBackAtTheNewAddressOfItsNic) {
     ASSERT_OK_AND_ASSIGN(const auto inside,
                          netlink::ScopedNamespace::enter(cluster_->nodeNamespace(kTargetNode)));
     constexpr int kUnused = 60;  // no node of this cluster
-    replaceAddress(cluster::railName(kTargetRail), cluster::railAddress(kUnused, kTargetRail));
+    replaceAddress(netns::railName(kTargetRail), netns::railAddress(kUnused, kTargetRail));
   }
   ASSERT_OK(fault->revert());
   EXPECT_TRUE(pollUntil(kLong, [&] { return failedBackEverywhere(job); }));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "harness/cluster/cluster_plan.h"
+#include "harness/site/netns/cluster_plan.h"
 #include "injector/netlink/namespace.h"
 #include "resilient_ccl/fabric/host_identity.h"
 #include "tests/support/poll_until.h"
@@ -27,7 +27,7 @@ std::int32_t contribution(int rank, std::int64_t iteration, std::int64_t index) 
 
 }  // namespace
 
-Job::Job(cluster::NetnsCluster& cluster, std::int64_t elements, const JobOptions& options)
+Job::Job(netns::Cluster& cluster, std::int64_t elements, const JobOptions& options)
     : cluster_(cluster), elements_(elements), options_(options), port_(nextPort()) {
   for (int rank = 0; rank < cluster.spec().nodes * options.ranksPerNode; ++rank) {
     ranks_.push_back(std::make_unique<Rank>());
@@ -60,22 +60,21 @@ void Job::run(int rank) {
   comm::CommunicatorOptions options;
   options.rank = rank;
   options.size = size();
-  options.rendezvous = {address(cluster::managementAddress(0)), port_};
+  options.rendezvous = {address(netns::managementAddress(0)), port_};
   options.setupTimeout = kConnectTime;
   options.algorithm = options_.algorithm;
   options.bandwidths = options_.bandwidths;
   options.railGrace = options_.railGrace;
   options.fabric.link.giveUp = options_.giveUp;
   options.fabric.jobKey = jobKey_;
-  options.fabric.managementAddress = address(cluster::managementAddress(node));
+  options.fabric.managementAddress = address(netns::managementAddress(node));
   options.fabric.host = fabric::hostIdentity();
   options.fabric.controlTos = cluster_.controlTos();
   options.fabric.ioThreads = options_.ioThreads;
   options.fabric.link.policy =
       options_.policy == "pull" ? channel::Policy::kPull : channel::Policy::kPinned;
   for (int rail = 0; rail < cluster_.spec().rails; ++rail) {
-    options.fabric.nics.push_back(
-        {cluster::railName(rail), address(cluster::railAddress(node, rail))});
+    options.fabric.nics.push_back({netns::railName(rail), address(netns::railAddress(node, rail))});
   }
   auto comm = comm::Communicator::create(options);
   if (!comm.ok()) {

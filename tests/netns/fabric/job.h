@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "harness/cluster/netns_cluster.h"
+#include "harness/site/netns/cluster.h"
 #include "resilient_ccl/comm/communicator.h"
 
 namespace faultline::test {
@@ -34,7 +34,7 @@ struct JobOptions {
 class Job {
  public:
   /// Starts the ranks, which reduce `elements` of 4 bytes at a time.
-  Job(cluster::NetnsCluster& cluster, std::int64_t elements, const JobOptions& options = {});
+  Job(netns::Cluster& cluster, std::int64_t elements, const JobOptions& options = {});
   /// Stops what still runs.
   ~Job();
 
@@ -69,7 +69,7 @@ class Job {
   void reduceUntilStopped(int rank);
   void problem(int rank, const Status& status);
 
-  cluster::NetnsCluster& cluster_;
+  netns::Cluster& cluster_;
   std::int64_t elements_;
   JobOptions options_;
   std::uint16_t port_;

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "harness/cluster/cluster_plan.h"
+#include "harness/site/netns/cluster_plan.h"
 #include "injector/netlink/namespace.h"
 #include "tests/netns/fabric/job.h"
 #include "tests/support/netns_shell.h"
@@ -19,8 +19,8 @@ class NicAnewTest : public NetnsTest {
   void SetUp() override {
     NetnsTest::SetUp();
     if (IsSkipped()) return;
-    ASSERT_OK_AND_ASSIGN(cluster_, cluster::NetnsCluster::create(
-                                       {.nodes = 3, .rails = 2, .rail_rate = 400'000'000}));
+    ASSERT_OK_AND_ASSIGN(
+        cluster_, netns::Cluster::create({.nodes = 3, .rails = 2, .rail_rate = 400'000'000}));
     ASSERT_OK_AND_ASSIGN(elsewhere_, netlink::newNamespace());
   }
 
@@ -43,7 +43,7 @@ class NicAnewTest : public NetnsTest {
     for (const std::string& problem : job.problems()) ADD_FAILURE() << problem;
   }
 
-  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::unique_ptr<netns::Cluster> cluster_;
   UniqueFd elsewhere_;
 };
 
@@ -63,7 +63,7 @@ TEST_P(NicBackTest, ADeviceThatIsGoneAndComesBackWithAnotherNameIsTakenBack) {
   runInNamespace(elsewhere_.get(), "ip link set rail0 name other0; ip link set other0 netns " +
                                        placeOfNamespace(node));
   runInNamespace(node, fmt::format("ip addr add {}/16 dev other0; ip link set other0 up",
-                                   cluster::railAddress(kNode, 0)));
+                                   netns::railAddress(kNode, 0)));
   EXPECT_TRUE(pollUntil(kLong, [&] { return all(job, kLinkEnds, /*back=*/true); }));
   expectSound(job);
 }

@@ -27,8 +27,7 @@ int pacedSockets() {
 class PaceTest : public NetnsTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(PaceTest, BothEndsOfARailThatIsFullArePaced) {
-  const auto cluster =
-      cluster::NetnsCluster::create({.nodes = 2, .rails = 1, .rail_rate = 400'000'000});
+  const auto cluster = netns::Cluster::create({.nodes = 2, .rails = 1, .rail_rate = 400'000'000});
   ASSERT_TRUE(cluster.ok()) << cluster.status().message();
   constexpr std::int64_t kLongReduction = 1 << 21;
   Job job(**cluster, kLongReduction, {.policy = "pull", .ioThreads = GetParam()});

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "harness/cluster/netns_cluster.h"
+#include "harness/site/netns/cluster.h"
 #include "injector/faults/registry.h"
 #include "tests/netns/fabric/job.h"
 #include "tests/support/netns_fixture.h"
@@ -24,7 +24,7 @@ class RanksPerNodeTest : public NetnsTest {
     NetnsTest::SetUp();
     ASSERT_OK_AND_ASSIGN(
         cluster_,
-        cluster::NetnsCluster::create(
+        netns::Cluster::create(
             {.nodes = kNodes, .ranks_per_node = kPerNode, .rails = 2, .rail_rate = 400'000'000}));
   }
 
@@ -63,7 +63,7 @@ class RanksPerNodeTest : public NetnsTest {
     EXPECT_TRUE(job.problems().empty()) << ::testing::PrintToString(job.problems());
   }
 
-  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::unique_ptr<netns::Cluster> cluster_;
 };
 
 TEST_F(RanksPerNodeTest, ARingGoesOnWithoutANic) {

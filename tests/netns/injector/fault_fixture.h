@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "harness/cluster/netns_cluster.h"
+#include "harness/site/netns/cluster.h"
 #include "injector/faults/registry.h"
 #include "tests/support/bulk_flow.h"
 #include "tests/support/netns_fixture.h"
@@ -24,8 +24,8 @@ class FaultTest : public test::NetnsTest {
   void SetUp() override {
     test::NetnsTest::SetUp();
     if (IsSkipped()) return;
-    ASSERT_OK_AND_ASSIGN(
-        cluster_, cluster::NetnsCluster::create({.nodes = 3, .rails = 2, .rail_rate = kRailRate}));
+    ASSERT_OK_AND_ASSIGN(cluster_,
+                         netns::Cluster::create({.nodes = 3, .rails = 2, .rail_rate = kRailRate}));
     target_ = cluster_->pathTarget(kTargetNode, kPeerNode, 0);
   }
 
@@ -39,8 +39,7 @@ class FaultTest : public test::NetnsTest {
   }
 
   test::FlowEnd end(int node, int rail = 0) const {
-    return {cluster_->nodeNamespace(node), cluster::railAddress(node, rail),
-            cluster::railName(rail)};
+    return {cluster_->nodeNamespace(node), netns::railAddress(node, rail), netns::railName(rail)};
   }
 
   std::unique_ptr<test::BulkFlow> startFlow(int from, int to) {
@@ -69,7 +68,7 @@ class FaultTest : public test::NetnsTest {
     });
   }
 
-  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::unique_ptr<netns::Cluster> cluster_;
   netlink::LinkTarget target_;
 };
 

@@ -40,7 +40,7 @@ TEST_F(PathCutTest, TheTwoAreCutOffFromEachOtherAndFromNobodyElse) {
     EXPECT_TRUE(arrives(kPeerNode, kTargetNode));
   }
   ASSERT_EQ(fault->transitions().size(), 4u);
-  EXPECT_EQ(fault->transitions()[0].peer, cluster::railAddress(kPeerNode, 0));
+  EXPECT_EQ(fault->transitions()[0].peer, netns::railAddress(kPeerNode, 0));
 }
 
 TEST_F(PathCutTest, UnderLoadTheEvidenceIsTheSame) {

@@ -32,7 +32,7 @@ class PortFaultTest : public FaultTest, public ::testing::WithParamInterface<con
     netlink::Message message(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, header);
     message.put(RTA_DST, static_cast<std::uint32_t>(::inet_addr("10.99.0.0")));
     message.put(RTA_GATEWAY,
-                static_cast<std::uint32_t>(::inet_addr(cluster::railAddress(0, 0).c_str())));
+                static_cast<std::uint32_t>(::inet_addr(netns::railAddress(0, 0).c_str())));
     message.put(RTA_OIF, static_cast<std::uint32_t>(target_.nic.ifindex));
     return target_.nic.socket->request(std::move(message), "add a static route");
   }

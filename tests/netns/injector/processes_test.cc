@@ -211,7 +211,7 @@ TEST_F(ConnectionResetTest, AllConnectionsOfTheNicAndOnlyThose) {
   EXPECT_GT((*other_rail)->measure(200ms), 0);
   std::set<std::string> peers;
   for (const Transition& transition : fault->transitions()) peers.insert(transition.peer);
-  EXPECT_EQ(peers, (std::set{cluster::railAddress(0, 0), cluster::railAddress(2, 0)}));
+  EXPECT_EQ(peers, (std::set{netns::railAddress(0, 0), netns::railAddress(2, 0)}));
 }
 
 TEST_F(ConnectionResetTest, AHalfCloseIsAFinAndNoReset) {
@@ -272,7 +272,7 @@ TEST_F(AddressChangeTest, TheNicComesBackWithAnotherAddressAndIsRestored) {
   EXPECT_TRUE(evidence.ok) << evidence.observed;
   EXPECT_EQ(addresses(), std::vector<std::string>{"10.1.128.2"});
   ASSERT_OK(fault->revert());
-  EXPECT_EQ(addresses(), std::vector<std::string>{cluster::railAddress(kTargetNode, 0)});
+  EXPECT_EQ(addresses(), std::vector<std::string>{netns::railAddress(kTargetNode, 0)});
   EXPECT_TRUE(targetCarriesTraffic());
   // Down, up with the new one; down, up with the old one.
   ASSERT_EQ(fault->transitions().size(), 4u);
@@ -301,7 +301,7 @@ TEST_F(AddressChangeTest, IsUndoneWhileThePortIsStillDown) {
     ASSERT_OK(fault->prepare());
     ASSERT_OK(fault->apply());
   }
-  EXPECT_EQ(addresses(), std::vector<std::string>{cluster::railAddress(kTargetNode, 0)});
+  EXPECT_EQ(addresses(), std::vector<std::string>{netns::railAddress(kTargetNode, 0)});
   EXPECT_TRUE(targetCarriesTraffic());
 }
 

@@ -21,9 +21,9 @@
 #include "base/clock.h"
 #include "base/sanitizers.h"
 #include "base/units.h"
-#include "harness/cluster/cluster_plan.h"
-#include "harness/cluster/netns_cluster.h"
 #include "harness/launch/process.h"
+#include "harness/site/netns/cluster.h"
+#include "harness/site/netns/cluster_plan.h"
 #include "injector/faults/registry.h"
 #include "tests/support/netns_fixture.h"
 #include "tests/support/poll_until.h"
@@ -54,9 +54,9 @@ class NcclPluginTest : public NetnsTest {
   }
 
   virtual void makeNetwork() {
-    ASSERT_OK_AND_ASSIGN(cluster_,
-                         cluster::NetnsCluster::create(
-                             {.nodes = nodes(), .rails = rails(), .rail_rate = 400'000'000}));
+    ASSERT_OK_AND_ASSIGN(
+        cluster_,
+        netns::Cluster::create({.nodes = nodes(), .rails = rails(), .rail_rate = 400'000'000}));
   }
   virtual int namespaceOf(int node) const { return cluster_->nodeNamespace(node); }
   virtual int nodes() const { return 2; }
@@ -188,9 +188,9 @@ class NcclPluginTest : public NetnsTest {
   }
   /// What a rail has carried of node 1's, in the direction in which it is less.
   Bytes carried(int rail) const {
-    std::vector<cluster::RailCounters> counters;
+    std::vector<netns::RailCounters> counters;
     EXPECT_OK(cluster_->readRailCounters(counters));
-    const cluster::RailCounters& its = counters.at(rails() + rail);
+    const netns::RailCounters& its = counters.at(rails() + rail);
     return static_cast<Bytes>(std::min(its.tx_bytes, its.rx_bytes));
   }
   /// Waits until a rail has carried so much more each way: more than words about rails would be.
@@ -221,7 +221,7 @@ class NcclPluginTest : public NetnsTest {
     return std::nullopt;
   }
 
-  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::unique_ptr<netns::Cluster> cluster_;
   std::filesystem::path folder_;
   std::string sysfs_;  ///< what the peers see as /sys; empty: the real one
   std::vector<std::unique_ptr<injector::Fault>> faults_;

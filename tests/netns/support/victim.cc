@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/cluster/netns_cluster.h"
-#include "harness/cluster/privileges.h"
 #include "harness/launch/lifeline.h"
+#include "harness/launch/privileges.h"
 #include "harness/launch/process.h"
+#include "harness/site/netns/cluster.h"
 #include "injector/faults/registry.h"
 
 namespace faultline {
@@ -39,14 +39,14 @@ sockaddr_in railSocketAddress(int node, int rail) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(kPort);
-  ::inet_pton(AF_INET, cluster::railAddress(node, rail).c_str(), &address.sin_addr);
+  ::inet_pton(AF_INET, netns::railAddress(node, rail).c_str(), &address.sin_addr);
   return address;
 }
 
 UniqueFd railSocket(int rail) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   resetOnClose(fd.get());
-  const std::string device = cluster::railName(rail);
+  const std::string device = netns::railName(rail);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, device.data(),
                static_cast<socklen_t>(device.size()));
   return fd;
@@ -107,11 +107,10 @@ int rank(int node) {
 }
 
 int controller() {
-  if (const auto privileges = cluster::enterPrivileges(); !privileges.ok()) {
+  if (const auto privileges = launch::enterPrivileges(); !privileges.ok()) {
     die(privileges.status());
   }
-  auto made =
-      cluster::NetnsCluster::create({.nodes = kNodes, .rails = kRails, .rail_rate = kRailRate});
+  auto made = netns::Cluster::create({.nodes = kNodes, .rails = kRails, .rail_rate = kRailRate});
   if (!made.ok()) die(made.status());
   const auto& cluster = *made;
   std::vector<launch::Process> ranks;

@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "harness/cluster/netns_cluster.h"
 #include "harness/launch/process.h"
+#include "harness/site/netns/cluster.h"
 #include "harness/workload/rank_config.h"
 #include "tests/support/netns_fixture.h"
 #include "tests/support/poll_until.h"
@@ -30,10 +30,10 @@ class TrainingJob {
   };
 
   /// `shape` is what all ranks have in common; ranks, addresses and files are filled in.
-  static Result<std::unique_ptr<TrainingJob>> start(cluster::NetnsCluster& cluster,
+  static Result<std::unique_ptr<TrainingJob>> start(netns::Cluster& cluster,
                                                     const RankConfig& shape) {
     auto job = std::make_unique<TrainingJob>();
-    const cluster::ClusterSpec& spec = cluster.spec();
+    const netns::ClusterSpec& spec = cluster.spec();
     const auth::JobKey key = auth::JobKey::random();
     for (int node = 0; node < spec.nodes; ++node) {
       RankConfig config = shape;
@@ -41,10 +41,10 @@ class TrainingJob {
       config.size = spec.nodes;
       config.jobKey = key;
       for (int rail = 0; rail < spec.rails; ++rail) {
-        config.nics.push_back({cluster::railName(rail), cluster::railAddress(node, rail)});
+        config.nics.push_back({netns::railName(rail), netns::railAddress(node, rail)});
       }
-      config.managementAddress = cluster::managementAddress(node);
-      config.rendezvousAddress = cluster::managementAddress(0);
+      config.managementAddress = netns::managementAddress(node);
+      config.rendezvousAddress = netns::managementAddress(0);
       config.rendezvousPort = kRendezvousPort;
       config.controlTos = cluster.controlTos();
       if (!shape.checkpointPath.empty()) config.checkpointPath += "." + std::to_string(node);

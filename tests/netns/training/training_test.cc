@@ -29,9 +29,9 @@ class TrainingTest : public test::NetnsTest {
   void SetUp() override {
     test::NetnsTest::SetUp();
     if (IsSkipped()) return;
-    ASSERT_OK_AND_ASSIGN(cluster_,
-                         cluster::NetnsCluster::create(
-                             {.nodes = kNodes, .rails = kRails, .rail_rate = 400'000'000}));
+    ASSERT_OK_AND_ASSIGN(
+        cluster_,
+        netns::Cluster::create({.nodes = kNodes, .rails = kRails, .rail_rate = 400'000'000}));
     std::string pattern = testing::TempDir() + "/training.XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     directory_ = pattern;
@@ -64,7 +64,7 @@ class TrainingTest : public test::NetnsTest {
   }
 
   Bytes targetSent() {
-    std::vector<cluster::RailCounters> counters;
+    std::vector<netns::RailCounters> counters;
     EXPECT_OK(cluster_->readRailCounters(counters));
     return static_cast<Bytes>(counters[kTargetNode * kRails + kTargetRail].tx_bytes);
   }
@@ -132,7 +132,7 @@ class TrainingTest : public test::NetnsTest {
     return stateOf(*job);
   }
 
-  std::unique_ptr<cluster::NetnsCluster> cluster_;
+  std::unique_ptr<netns::Cluster> cluster_;
   std::string directory_;
 };
 

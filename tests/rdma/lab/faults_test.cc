@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "harness/rdma_vm/guest_files.h"
+#include "harness/site/rdma_vm/guest_files.h"
 #include "tests/support/perftest_fixture.h"
 
 namespace faultline::test {

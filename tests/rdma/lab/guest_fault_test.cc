@@ -1,5 +1,5 @@
-// Faults inside of guests, told from outside (harness/rdma_vm/guest_fault.h): what a scenario's
-// timeline meets when it goes wrong. That they strike is in tests/rdma/run.
+// Faults inside of guests, told from outside (harness/site/rdma_vm/guest_fault.h): what a
+// scenario's timeline meets when it goes wrong. That they strike is in tests/rdma/run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "harness/rdma_vm/laboratory_faults.h"
+#include "harness/site/rdma_vm/laboratory_faults.h"
 #include "tests/support/laboratory_fixture.h"
 
 namespace faultline::test {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/rdma_vm/laboratory_faults.h"
+#include "harness/site/rdma_vm/laboratory_faults.h"
 #include "tests/support/laboratory_fixture.h"
 
 namespace faultline::test {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "harness/rdma_vm/guest_fault.h"
+#include "harness/site/rdma_vm/guest_fault.h"
 
 namespace faultline::rdma_vm {
 namespace {

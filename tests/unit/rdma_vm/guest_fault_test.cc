@@ -1,6 +1,6 @@
 // Faults inside of guests, without guests: GuestFault at one end of a channel, what holds a fault
 // at the other, in a thread. What that cannot be made to say: guest_fault_line_test.cc.
-#include "harness/rdma_vm/guest_fault.h"
+#include "harness/site/rdma_vm/guest_fault.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "harness/rdma_vm/cpio_archive.h"
-#include "harness/rdma_vm/fault_holder.h"
-#include "harness/rdma_vm/frame_switch.h"
-#include "harness/rdma_vm/guest_setup.h"
-#include "harness/rdma_vm/machine_room.h"
-#include "harness/rdma_vm/module_order.h"
-#include "harness/rdma_vm/qemu_command.h"
-#include "harness/rdma_vm/qmp.h"
-#include "harness/rdma_vm/vm_plan.h"
+#include "harness/site/rdma_vm/cpio_archive.h"
+#include "harness/site/rdma_vm/fault_holder.h"
+#include "harness/site/rdma_vm/frame_switch.h"
+#include "harness/site/rdma_vm/guest_setup.h"
+#include "harness/site/rdma_vm/machine_room.h"
+#include "harness/site/rdma_vm/module_order.h"
+#include "harness/site/rdma_vm/qemu_command.h"
+#include "harness/site/rdma_vm/qmp.h"
+#include "harness/site/rdma_vm/vm_plan.h"
 
 namespace faultline::rdma_vm {
 namespace {

@@ -1,5 +1,5 @@
 // What proves a fault from outside a guest: each part of it is needed.
-#include "harness/rdma_vm/rail_view.h"
+#include "harness/site/rdma_vm/rail_view.h"
 
 #include <gtest/gtest.h>
 

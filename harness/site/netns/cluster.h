@@ -1,0 +1,92 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "harness/site/netns/cluster_plan.h"
+#include "injector/netlink/counters.h"
+#include "injector/netlink/interface.h"
+#include "injector/netlink/link_target.h"
+#include "injector/netlink/shaper_plan.h"
+#include "injector/netlink/socket.h"
+
+namespace faultline::netns {
+
+/// What one NIC has carried since the cluster exists, seen from its node, counted at the switch.
+struct RailCounters {
+  std::uint64_t tx_bytes = 0;  ///< sent by the node
+  std::uint64_t rx_bytes = 0;  ///< towards the node
+};
+
+/// A cluster inside this machine: a network namespace per node and one for the switches, each rail
+/// a bridge with a veth pair to every node, shaped at both ends, and a management network. All
+/// namespaces are without a name: held by descriptors of this object (close-on-exec) and by the
+/// processes in them, so that the kernel frees everything when the last holder dies, however it
+/// dies. Not thread-safe: the netlink sockets are shared by all calls.
+class Cluster {
+ public:
+  /// Builds it; all ports are up and forward when this returns. Errors: kInvalidArgument for the
+  /// spec, kPermissionDenied without the privilege (see enterPrivileges()), kUnsupported when the
+  /// kernel lacks a mechanism. Nothing is left behind after an error.
+  static Result<std::unique_ptr<Cluster>> create(const ClusterSpec& spec);
+  ~Cluster();
+
+  const ClusterSpec& spec() const { return spec_; }
+
+  /// The namespace in which the ranks of a node run (launch::SpawnOptions::namespace_fd).
+  int nodeNamespace(int node) const;
+  netlink::Socket& nodeSocket(int node);
+  netlink::Socket& switchSocket() { return *switch_socket_; }
+
+  /// The link of one NIC, for the injector. Valid as long as the cluster.
+  netlink::LinkTarget railTarget(int node, int rail);
+  /// The same with the link of `peer` as the other end of a path.
+  netlink::LinkTarget pathTarget(int node, int peer, int rail);
+  /// The link of the node to the management network.
+  netlink::LinkTarget managementTarget(int node);
+
+  /// Byte counters of all NICs, index node * rails + rail, in one question to the kernel; cheap
+  /// enough for every millisecond. `counters` is overwritten and its memory reused.
+  Status readRailCounters(std::vector<RailCounters>& counters);
+
+  /// IP type of service of messages that go through the control class of the rails.
+  int controlTos() const { return netlink::kControlTos; }
+
+  /// Kernel objects and settings that shape a result, for the report's environment: "qdisc",
+  /// "rail_rate", "burst_bytes", "queue_bytes", "mtu", "tcp_rmem", ...
+  Result<std::map<std::string, std::string>> describe() const;
+
+ private:
+  explicit Cluster(const ClusterSpec& spec) : spec_(spec) {}
+  struct Node {
+    UniqueFd namespace_fd;
+    std::unique_ptr<netlink::Socket> socket;
+    netlink::MacAddress management_mac{};
+    std::vector<netlink::MacAddress> rail_macs;
+  };
+  Status build();
+  Status addSwitch();
+  Status addNode(int index);
+  int nicIndex(int node, int rail) const;
+  Status awaitOperational();
+  /// Returns the address of the NIC.
+  Result<netlink::MacAddress> connect(Node& node, const netlink::VethEnd& nic,
+                                      const netlink::VethEnd& port, int bridge,
+                                      const std::string& address, BitsPerSecond rate);
+  Status introduceNodes();
+
+  ClusterSpec spec_;
+  UniqueFd switch_namespace_;
+  std::unique_ptr<netlink::Socket> switch_socket_;
+  std::vector<Node> nodes_;
+  std::optional<netlink::CounterFile> counter_file_;
+  std::map<std::string, std::size_t, std::less<>> counter_index_;  // of readRailCounters, by port
+};
+
+}  // namespace faultline::netns

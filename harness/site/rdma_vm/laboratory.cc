@@ -1,0 +1,430 @@
+#include "harness/site/rdma_vm/laboratory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+
+#include "base/limits.h"
+#include "base/units.h"
+#include "harness/site/rdma_vm/machine_room.h"
+#include "harness/site/rdma_vm/qemu_command.h"
+
+namespace faultline::rdma_vm {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr Duration kPollInterval = 20ms;
+constexpr Duration kQmpBudget = 30s;
+constexpr Duration kRailStateBudget = 30s;
+// From SIGTERM to SIGKILL of a program whose limit is over, and for what it printed to come back.
+constexpr Duration kGrace = 2s;
+constexpr Duration kOutputBudget = 60s;
+constexpr std::int64_t kMostOutput = 4 << 20;  // of each file, through the virtio port
+constexpr std::size_t kConsoleSize = 1 << 20;
+constexpr std::size_t kConsoleTail = 2000;
+constexpr const char* kGuestOutputFolder = "/run";
+
+struct Pair {
+  UniqueFd near, far;
+};
+
+Result<Pair> streamPair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return callRefused(errno, "socketpair", "make a channel to a guest");
+  }
+  return Pair{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+/// What a guest prints: memory that cannot grow, so that a kernel in trouble fills nothing.
+Result<UniqueFd> makeConsole() {
+  UniqueFd fd(::memfd_create("faultline-console", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd || ::ftruncate(fd.get(), kConsoleSize) != 0 ||
+      ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0) {
+    return Status::fromErrno(errno, "make a guest's console");
+  }
+  return fd;
+}
+
+}  // namespace
+
+Result<Laboratory::Files> Laboratory::findFiles() {
+  RETURN_IF_ERROR(laboratoryPossible());
+  Files files;
+  std::error_code error;
+  files.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) return errorf(Code::kIo, "find the program that runs: {}", error.message());
+  for (const std::string_view own : {"/dev/", "/proc/", "/run/", "/sys/"}) {
+    if (!files.program.starts_with(own)) continue;
+    return errorf(Code::kUnsupported,
+                  "guests have a {} of their own and do not see {}, which runs in them too: put it "
+                  "elsewhere",
+                  own, files.program);
+  }
+  ASSIGN_OR_RETURN(files.qemu, findQemu());
+  ASSIGN_OR_RETURN(files.kernel, findKernel(kernelFolder()));
+  return files;
+}
+
+Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const Files& files,
+                                                     const std::function<bool()>& giveUp) {
+  RETURN_IF_ERROR(spec.check());
+  ASSIGN_OR_RETURN(SwitchPorts ports, SwitchPorts::create(spec.hosts, spec.nics()));
+  std::string shared;
+  if (!spec.sharedFolder.empty()) {
+    // A link on the way to it may lead where a guest has nothing yet.
+    std::error_code error;
+    shared = std::filesystem::canonical(spec.sharedFolder, error).string();
+    if (error) {
+      return errorf(Code::kIo, "find the folder to share, {}: {}", spec.sharedFolder,
+                    error.message());
+    }
+  }
+  ASSIGN_OR_RETURN(const UniqueFd initramfs, makeInitramfs(files.kernel, files.program, shared));
+  wire::RoomJob job{.nics = spec.nics(), .executable = files.qemu};
+  launch::SpawnOptions options;
+  options.executable = files.program;
+  options.arguments = {"faultline", "machine-room"};
+  options.own_process_namespace = true;
+  std::vector<Host> hosts;
+  std::vector<UniqueFd> far_ends;
+  for (int host = 0; host < spec.hosts; ++host) {
+    ASSIGN_OR_RETURN(Pair agent, streamPair());
+    ASSIGN_OR_RETURN(Pair qmp, streamPair());
+    ASSIGN_OR_RETURN(UniqueFd console, makeConsole());
+    for (const int fd : {agent.far.get(), qmp.far.get(), console.get()}) {
+      options.inherited_fds.push_back(fd);
+    }
+    far_ends.push_back(std::move(agent.far));
+    far_ends.push_back(std::move(qmp.far));
+    hosts.push_back({launch::MessageChannel(std::move(agent.near)), QmpClient(std::move(qmp.near)),
+                     std::move(console), false, std::nullopt});
+    job.guests.push_back(qemuCommand(spec, host, files.kernel.image, guestFds(spec.nics())));
+  }
+  options.inherited_fds.push_back(initramfs.get());
+  options.inherited_fds.push_back(ports.fd());
+  options.first_message = wire::toJson(wire::ToRoom(job));
+  ASSIGN_OR_RETURN(launch::Process room, launch::Process::spawn(options));
+  std::unique_ptr<Laboratory> laboratory(new Laboratory(spec, std::move(ports), std::move(room)));
+  laboratory->hosts_ = std::move(hosts);
+  far_ends.clear();  // whoever waits for a guest must see its end
+  RETURN_IF_ERROR(laboratory->awaitReady(giveUp).withContext("boot the soft-RoCE laboratory"));
+  return laboratory;
+}
+
+Laboratory::~Laboratory() = default;
+
+Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
+  const TimePoint deadline = now() + spec_.bootBudget;
+  for (int host = 0; host < spec_.hosts; ++host) {
+    RETURN_IF_ERROR(
+        tellHost(host, wire::GuestSetup{.host = host, .nics = spec_.nics(), .mtu = spec_.mtu}));
+  }
+  const auto isReady = [](const Host& host) { return host.ready; };
+  while (!std::ranges::all_of(hosts_, isReady)) {
+    RETURN_IF_ERROR(poll(kPollInterval));
+    if (giveUp && giveUp()) return errorf(Code::kAborted, "given up while hosts were booting");
+    if (now() < deadline) continue;
+    const auto waiting = std::ranges::find_if_not(hosts_, isReady);
+    return brokenHost(static_cast<int>(waiting - hosts_.begin()),
+                      "is not ready after " + formatDuration(spec_.bootBudget));
+  }
+  for (Host& host : hosts_) RETURN_IF_ERROR(host.qmp.begin(kQmpBudget));
+  return okStatus();
+}
+
+std::string Laboratory::consoleTail(int host) const {
+  const int fd = hosts_[static_cast<std::size_t>(host)].console.get();
+  // Its position is shared with qemu, who wrote there.
+  const auto end = static_cast<std::size_t>(std::max<off_t>(0, ::lseek(fd, 0, SEEK_CUR)));
+  std::string text(std::min(end, kConsoleTail), '\0');
+  const ssize_t size = ::pread(fd, text.data(), text.size(), static_cast<off_t>(end - text.size()));
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  std::erase(text, '\r');
+  return text;
+}
+
+Status Laboratory::brokenHost(int host, const std::string& what) const {
+  const std::string console = consoleTail(host);
+  return errorf(Code::kUnavailable, "host {} {}; the end of its console:\n{}", host, what,
+                console.empty() ? "(nothing)" : console);
+}
+
+Status Laboratory::checkHost(int host) const {
+  if (host >= 0 && host < spec_.hosts) return okStatus();
+  return errorf(Code::kInvalidArgument, "there is no host {}: the laboratory has {}, from 0", host,
+                spec_.hosts);
+}
+
+std::vector<int> Laboratory::fds() const {
+  std::vector<int> fds{const_cast<launch::Process&>(room_).messages().fd()};
+  for (const Host& host : hosts_) fds.push_back(host.agent.fd());
+  return fds;
+}
+
+Status Laboratory::poll(Duration timeout, const GuardSaid& guardSaid) {
+  std::vector<pollfd> ready;
+  for (const int fd : fds()) ready.push_back({fd, POLLIN, 0});
+  const double wait = std::max(0.0, toMilliseconds(timeout));
+  if (::poll(ready.data(), ready.size(), static_cast<int>(wait)) < 0 && errno != EINTR) {
+    return Status::fromErrno(errno, "wait for the laboratory");
+  }
+  RETURN_IF_ERROR(lookAtRoom());
+  for (int host = 0; host < spec_.hosts; ++host) RETURN_IF_ERROR(lookAtHost(host));
+  while (guardSaid && !unheard_.empty()) {
+    const auto [job, message] = std::move(unheard_.front());
+    unheard_.pop_front();
+    RETURN_IF_ERROR(guardSaid(job, message));
+  }
+  return enforceLimits();
+}
+
+Status Laboratory::lookAtRoom() {
+  for (;;) {
+    const Result<std::optional<json>> message = room_.messages().receive();
+    if (!message.ok()) return message.status().withContext("the machine room is gone");
+    if (!*message) return okStatus();
+    const auto said = wire::fromJson<wire::FromRoom>(**message);
+    if (!said.ok()) return said.status().withContext("listen to the machine room");
+    if (const auto* const gone = std::get_if<wire::GuestGone>(&*said)) {
+      RETURN_IF_ERROR(checkHost(gone->host));
+      return brokenHost(gone->host, "has ended: " + gone->message);
+    }
+    if (const auto* const error = std::get_if<wire::RoomError>(&*said)) {
+      return errorf(Code::kIo, "the machine room: {}", error->message);
+    }
+  }
+}
+
+Status Laboratory::lostHost(int host, const std::string& what) {
+  constexpr int kLaterMs = 500;
+  pollfd room{room_.messages().fd(), POLLIN, 0};
+  ::poll(&room, 1, kLaterMs);
+  RETURN_IF_ERROR(lookAtRoom());
+  return brokenHost(host, what);
+}
+
+Status Laboratory::tellHost(int host, const wire::ToGuest& message) {
+  const Status sent = hosts_[static_cast<std::size_t>(host)].agent.send(wire::toJson(message));
+  if (sent.ok()) return okStatus();
+  return lostHost(host, "cannot be told anything any more: " + sent.message());
+}
+
+Status Laboratory::lookAtHost(int host) {
+  for (;;) {
+    Result<std::optional<json>> message = hosts_[static_cast<std::size_t>(host)].agent.receive();
+    if (!message.ok())
+      return lostHost(host, "is not heard any more: " + message.status().message());
+    if (!*message) return okStatus();
+    const auto said = wire::fromJson<wire::FromGuest>(**message);
+    if (!said.ok()) return said.status().withContext(fmt::format("listen to host {}", host));
+    RETURN_IF_ERROR(received(host, *said));
+  }
+}
+
+Status Laboratory::received(int host, const wire::FromGuest& message) {
+  Host& at = hosts_[static_cast<std::size_t>(host)];
+  if (const auto* const ready = std::get_if<wire::GuestReady>(&message)) {
+    at.ready = true;
+    guestKernel_ = ready->kernel;
+  } else if (const auto* const error = std::get_if<wire::GuestError>(&message)) {
+    return brokenHost(host, "cannot do its work: " + error->message);
+  } else if (const auto* const told = std::get_if<wire::GuestRails>(&message)) {
+    at.rails = told->rails;
+  } else if (const auto* const holder = std::get_if<wire::HolderSaid>(&message)) {
+    const auto found = faults_.find(holder->fault);
+    if (found != faults_.end()) found->second.said.push_back(holder->message);
+  } else if (const auto* const output = std::get_if<wire::GuestOutput>(&message)) {
+    const auto found = jobs_.find(output->job);
+    if (found == jobs_.end()) return okStatus();
+    Job& job = found->second;
+    const wire::Printed first = output->programs.empty() ? wire::Printed{} : output->programs[0];
+    job.output =
+        RunOutput{job.exit.value_or(launch::ExitStatus{}), job.timedOut, first.out, first.err};
+  } else if (const auto* const guard = std::get_if<wire::GuardSaid>(&message)) {
+    const auto found = jobs_.find(guard->job);
+    if (found == jobs_.end()) return okStatus();
+    guardMessage(found->second, guard->message);
+    if (!found->second.ours) unheard_.emplace_back(guard->job, guard->message);
+  }
+  return okStatus();
+}
+
+void Laboratory::guardMessage(Job& job, const wire::FromGuard& message) {
+  const auto isLost = [&job](const std::string& why) {
+    job.gone = true;
+    job.problem = why;
+  };
+  if (const auto* const ended = std::get_if<wire::GuardedEnded>(&message)) {
+    job.exit = launch::ExitStatus{ended->code, ended->signal};
+  } else if (std::holds_alternative<wire::GuardFinished>(message)) {
+    job.gone = !job.ours;
+  } else if (const auto* const gone = std::get_if<wire::Gone>(&message)) {
+    isLost(gone->message);
+  } else if (const auto* const error = std::get_if<wire::GuardError>(&message)) {
+    isLost(error->outcome.message);
+  }
+}
+
+Status Laboratory::enforceLimits() {
+  const TimePoint time = now();
+  for (auto& [id, job] : jobs_) {
+    if (!job.ours || job.over()) continue;
+    if (!job.endingSince && time > job.deadline) {
+      job.timedOut = true;
+      RETURN_IF_ERROR(end(id));
+    } else if (job.endingSince && time > *job.endingSince + kGrace + kOutputBudget) {
+      return brokenHost(job.host, "does not end a program whose time is over");
+    }
+  }
+  return okStatus();
+}
+
+Result<int> Laboratory::send(int host, const wire::GuardJob& job, bool read, Duration limit) {
+  RETURN_IF_ERROR(checkHost(host));
+  const int id = nextJob_++;
+  RETURN_IF_ERROR(tellHost(host, wire::StartJob{id, job, read}));
+  jobs_[id] = Job{.host = host, .ours = read, .deadline = now() + limit};
+  return id;
+}
+
+Result<int> Laboratory::start(int host, const RunRequest& request) {
+  if (request.arguments.empty()) {
+    return errorf(Code::kInvalidArgument, "run on host {}: no program is named", host);
+  }
+  wire::GuardedProgram program;
+  ASSIGN_OR_RETURN(program.executable,
+                   findOnPath(request.arguments.front(), request.workingDirectory));
+  program.arguments = request.arguments;
+  program.environment = request.environment;
+  program.workingDirectory = request.workingDirectory.empty() ? "/" : request.workingDirectory;
+  program.stdoutPath = fmt::format("{}/faultline-{}.out", kGuestOutputFolder, nextJob_);
+  program.stderrPath = fmt::format("{}/faultline-{}.err", kGuestOutputFolder, nextJob_);
+  wire::GuardJob job;
+  job.outputLimit = kMostOutput;
+  job.programs.push_back(std::move(program));
+  return send(host, job, /*read=*/true, request.limit);
+}
+
+Result<int> Laboratory::startGuard(int host, const wire::GuardJob& job) {
+  constexpr Duration kNoLimitOfOurs = 24h;
+  return send(host, job, /*read=*/false, kNoLimitOfOurs);
+}
+
+Status Laboratory::tell(int job, const wire::ToGuard& message) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return errorf(Code::kNotFound, "there is no job {}", job);
+  return tellHost(found->second.host, wire::TellGuard{job, message});
+}
+
+Result<int> Laboratory::startFault(int host, const wire::HeldFault& fault) {
+  RETURN_IF_ERROR(checkHost(host));
+  const int id = nextFault_++;
+  faults_[id] = Holder{host, {}};
+  RETURN_IF_ERROR(tellFault(id, fault));
+  return id;
+}
+
+Status Laboratory::tellFault(int fault, const wire::ToHolder& message) {
+  const auto found = faults_.find(fault);
+  if (found == faults_.end()) return errorf(Code::kNotFound, "there is no fault {}", fault);
+  return tellHost(found->second.host, wire::TellHolder{fault, message});
+}
+
+std::optional<wire::FromHolder> Laboratory::faultSaid(int fault) {
+  const auto found = faults_.find(fault);
+  if (found == faults_.end() || found->second.said.empty()) return std::nullopt;
+  std::optional message(std::move(found->second.said.front()));
+  found->second.said.pop_front();
+  return message;
+}
+
+Status Laboratory::endFault(int fault) {
+  const auto found = faults_.find(fault);
+  if (found == faults_.end()) return okStatus();
+  const int host = found->second.host;
+  faults_.erase(found);
+  return tellHost(host, wire::EndFault{fault});
+}
+
+bool Laboratory::hasEnded(int job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() || found->second.exit.has_value() || found->second.over();
+}
+
+Status Laboratory::end(int job) {
+  const auto found = jobs_.find(job);
+  if (found != jobs_.end()) found->second.endingSince = now();
+  return tell(job, wire::EndPrograms{kGrace});
+}
+
+Result<RunOutput> Laboratory::finish(int job) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return errorf(Code::kNotFound, "there is no job {}", job);
+  while (!found->second.over()) RETURN_IF_ERROR(poll(kPollInterval));
+  const Job ended = std::move(found->second);
+  jobs_.erase(found);
+  if (ended.output) return *ended.output;
+  return errorf(Code::kIo, "a program on host {} could not be run: {}", ended.host, ended.problem);
+}
+
+Result<RunOutput> Laboratory::run(int host, const RunRequest& request) {
+  ASSIGN_OR_RETURN(const int job, start(host, request));
+  return finish(job);
+}
+
+Result<std::vector<RunOutput>> Laboratory::runAll(const std::vector<HostRequest>& requests) {
+  std::vector<int> jobs;
+  for (const auto& [host, request] : requests) {
+    ASSIGN_OR_RETURN(const int job, start(host, request));
+    jobs.push_back(job);
+  }
+  std::vector<RunOutput> outputs;
+  for (const int job : jobs) {
+    ASSIGN_OR_RETURN(outputs.emplace_back(), finish(job));
+  }
+  return outputs;
+}
+
+Status Laboratory::setCable(int host, int rail, bool plugged) {
+  RETURN_IF_ERROR(checkHost(host));
+  return hosts_[static_cast<std::size_t>(host)].qmp.setLink(qemuNicName(rail + 1), plugged,
+                                                            kQmpBudget);
+}
+
+void Laboratory::setBlocked(int host, int rail, bool blocked) {
+  ports_.at(host, rail + 1).blocked.store(blocked ? 1 : 0);
+}
+
+Status Laboratory::askForRails(int host) {
+  RETURN_IF_ERROR(checkHost(host));
+  hosts_[static_cast<std::size_t>(host)].rails.reset();
+  return tellHost(host, wire::AskRails{});
+}
+
+std::optional<std::vector<wire::RailState>> Laboratory::toldRails(int host) const {
+  return hosts_[static_cast<std::size_t>(host)].rails;
+}
+
+Result<std::vector<wire::RailState>> Laboratory::railStates(int host) {
+  RETURN_IF_ERROR(askForRails(host));
+  const Host& at = hosts_[static_cast<std::size_t>(host)];
+  const TimePoint deadline = now() + kRailStateBudget;
+  while (!at.rails) {
+    RETURN_IF_ERROR(poll(kPollInterval));
+    if (now() > deadline) return brokenHost(host, "does not tell of its rails");
+  }
+  return *at.rails;
+}
+
+}  // namespace faultline::rdma_vm

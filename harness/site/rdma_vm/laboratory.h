@@ -1,0 +1,179 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "harness/launch/message_channel.h"
+#include "harness/launch/process.h"
+#include "harness/site/rdma_vm/frame_switch.h"
+#include "harness/site/rdma_vm/guest_files.h"
+#include "harness/site/rdma_vm/guest_setup.h"
+#include "harness/site/rdma_vm/holder_line.h"
+#include "harness/site/rdma_vm/qmp.h"
+#include "harness/site/rdma_vm/vm_plan.h"
+
+namespace faultline::rdma_vm {
+
+/// A program to be run on a host, with what it prints brought back.
+struct RunRequest {
+  /// arguments[0] is looked for on the PATH of this process, as the guests have its files.
+  std::vector<std::string> arguments;
+  std::map<std::string, std::string> environment{};  ///< besides PATH, HOME and LANG of a guest
+  std::string workingDirectory{};                    ///< empty: /
+  /// When it is over the program gets SIGTERM, and SIGKILL a little later.
+  Duration limit = kLimit;
+  static constexpr Duration kLimit = 60s;
+};
+
+/// How it went.
+struct RunOutput {
+  launch::ExitStatus exit;
+  bool timedOut = false;  ///< it was ended, because its limit was over
+  std::string out;
+  std::string err;
+};
+
+/// Hosts with RDMA on a machine that has none: guests of qemu, in software, with Debian's kernel,
+/// an rxe device on each rail and this machine's files. Programs that are not ours run in them as
+/// they are. Everything dies with this object and with this process, however it dies, and nothing
+/// of it is in the file system.
+///
+/// Needs the right to make process namespaces (launch::enterPrivileges()). Make it on the main
+/// thread: what it starts dies with the thread that started it. Not thread-safe.
+class Laboratory final : public HolderLine {
+ public:
+  struct Files {
+    std::string program;  ///< the faultline program, which is also what runs inside
+    std::string qemu;
+    KernelFiles kernel;
+  };
+  /// Those of this machine, with the program that runs now; kUnsupported, with what to do.
+  static Result<Files> findFiles();
+
+  /// Boots all hosts, and returns when every rxe port of every host is active. Errors tell the end
+  /// of the console of the host that failed. `giveUp` is asked all the time: true ends it, with
+  /// kAborted.
+  static Result<std::unique_ptr<Laboratory>> boot(const VmSpec& spec, const Files& files,
+                                                  const std::function<bool()>& giveUp = {});
+  ~Laboratory() override;
+
+  const VmSpec& spec() const { return spec_; }
+  /// Of the guests: "6.1.0-56-amd64".
+  const std::string& guestKernel() const { return guestKernel_; }
+
+  /// Runs one program, or one on each of several hosts at the same time, and waits for the last
+  /// end. An error is the laboratory's: what a program does is in its output.
+  Result<RunOutput> run(int host, const RunRequest& request);
+  struct HostRequest {
+    int host = 0;
+    RunRequest request;
+  };
+  Result<std::vector<RunOutput>> runAll(const std::vector<HostRequest>& requests);
+
+  /// Starts a program and does not wait: to break something while it runs.
+  Result<int> start(int host, const RunRequest& request);
+  /// Waits for the end of what was started.
+  Result<RunOutput> finish(int job);
+  bool hasEnded(int job) const;
+  /// Ends it before its time: SIGTERM, and SIGKILL a little later. finish() still has to be called.
+  Status end(int job);
+
+  /// Starts all programs of a guard's job, whose files are then the caller's: in the shared folder,
+  /// say. What the guard says is handed to poll()'s visitor.
+  Result<int> startGuard(int host, const wire::GuardJob& job);
+  Status tell(int job, const wire::ToGuard& message);
+
+  // Faults inside of guests.
+  Result<int> startFault(int host, const wire::HeldFault& fault) override;
+  Status tellFault(int fault, const wire::ToHolder& message) override;
+  std::optional<wire::FromHolder> faultSaid(int fault) override;
+  Status endFault(int fault) override;
+  Status listen(Duration timeout) override { return poll(timeout); }
+
+  /// Takes in what has come, and waits for at most `timeout` when nothing has. `guardSaid` is
+  /// called for every message of a job of startGuard(), also for those that came while something
+  /// else was waited for. An error when a host is gone.
+  using GuardSaid = std::function<Status(int job, const wire::FromGuard& message)>;
+  Status poll(Duration timeout, const GuardSaid& guardSaid = {});
+  /// Readable when poll() may have something to do.
+  std::vector<int> fds() const;
+
+  /// Pulls the cable of a rail out, from outside: the guest's NIC loses its carrier.
+  Status setCable(int host, int rail, bool plugged);
+  /// Makes the switch drop everything from and to the rail of this host, silently.
+  void setBlocked(int host, int rail, bool blocked);
+  /// What the switch has counted.
+  const SwitchPort& port(int host, int rail) const { return ports_.at(host, rail + 1); }
+
+  /// What the guest itself sees of its rails.
+  Result<std::vector<wire::RailState>> railStates(int host);
+  /// The same in two steps, for those who cannot wait: the answer, once it has come.
+  Status askForRails(int host);
+  std::optional<std::vector<wire::RailState>> toldRails(int host) const;
+
+  /// The end of what the guest's kernel has printed.
+  std::string consoleTail(int host) const;
+
+ private:
+  struct Host {
+    launch::MessageChannel agent;
+    QmpClient qmp;
+    UniqueFd console;
+    bool ready = false;
+    std::optional<std::vector<wire::RailState>> rails;  // the latest answer
+  };
+  struct Job {
+    int host = 0;
+    bool ours = false;  // what it prints is to come back
+    bool gone = false;
+    std::string problem{};  // why its guard ended early; empty: it did not
+    std::optional<launch::ExitStatus> exit{};
+    std::optional<RunOutput> output{};
+    TimePoint deadline{};
+    bool timedOut = false;
+    std::optional<TimePoint> endingSince{};
+    bool over() const { return gone || output.has_value(); }
+  };
+
+  struct Holder {
+    int host = 0;
+    std::deque<wire::FromHolder> said;
+  };
+
+  Laboratory(const VmSpec& spec, SwitchPorts ports, launch::Process room)
+      : spec_(spec), ports_(std::move(ports)), room_(std::move(room)) {}
+  Status awaitReady(const std::function<bool()>& giveUp);
+  Status lookAtRoom();
+  Status lookAtHost(int host);
+  /// Every message to an agent goes through it: its error says why the host is gone, if it is.
+  Status tellHost(int host, const wire::ToGuest& message);
+  /// Why that host is gone: the machine room knows, a little later. Never ok.
+  Status lostHost(int host, const std::string& what);
+  Status received(int host, const wire::FromGuest& message);
+  void guardMessage(Job& job, const wire::FromGuard& message);
+  Result<int> send(int host, const wire::GuardJob& job, bool read, Duration limit);
+  Status enforceLimits();
+  Status brokenHost(int host, const std::string& what) const;
+  Status checkHost(int host) const;
+
+  VmSpec spec_;
+  SwitchPorts ports_;
+  launch::Process room_;
+  std::vector<Host> hosts_;
+  std::string guestKernel_;
+  std::map<int, Job> jobs_;
+  std::deque<std::pair<int, wire::FromGuard>> unheard_;  // of guards, by job
+  int nextJob_ = 1;
+  std::map<int, Holder> faults_;
+  int nextFault_ = 1;
+};
+
+}  // namespace faultline::rdma_vm
