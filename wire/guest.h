@@ -99,6 +99,11 @@ struct AskRails {
   static constexpr const char* kType = "rails";
 };
 
+/// What does your monotonic clock say?
+struct AskClock {
+  static constexpr const char* kType = "clock";
+};
+
 /// To the holder of a fault, which the first one starts.
 struct TellHolder {
   static constexpr const char* kType = "fault";
@@ -112,7 +117,8 @@ struct EndFault {
   int fault = 0;
 };
 
-using ToGuest = std::variant<GuestSetup, StartJob, TellGuard, AskRails, TellHolder, EndFault>;
+using ToGuest =
+    std::variant<GuestSetup, StartJob, TellGuard, AskRails, AskClock, TellHolder, EndFault>;
 
 /// All that the setup asks for is done.
 struct GuestReady {
@@ -158,6 +164,12 @@ struct GuestRails {
   std::vector<RailState> rails{};
 };
 
+/// The answer, at once.
+struct ClockTold {
+  static constexpr const char* kType = "clock";
+  TimePoint at{};
+};
+
 struct HolderSaid {
   static constexpr const char* kType = "fault";
   int fault = 0;
@@ -165,7 +177,7 @@ struct HolderSaid {
 };
 
 using FromGuest =
-    std::variant<GuestReady, GuestError, GuardSaid, GuestOutput, GuestRails, HolderSaid>;
+    std::variant<GuestReady, GuestError, GuardSaid, GuestOutput, GuestRails, ClockTold, HolderSaid>;
 
 // --- the machine room ---
 
@@ -276,6 +288,9 @@ template <typename V>
 void visitFields(V& /*v*/, Of<AskRails> auto& /*message*/) {}
 
 template <typename V>
+void visitFields(V& /*v*/, Of<AskClock> auto& /*message*/) {}
+
+template <typename V>
 void visitFields(V& v, Of<TellHolder> auto& message) {
   v.required("fault", message.fault);
   v.required("message", message.message);
@@ -325,6 +340,11 @@ void visitFields(V& v, Of<RailState> auto& rail) {
 template <typename V>
 void visitFields(V& v, Of<GuestRails> auto& message) {
   v.required("rails", message.rails);
+}
+
+template <typename V>
+void visitFields(V& v, Of<ClockTold> auto& message) {
+  v.required("at", message.at);
 }
 
 template <typename V>

@@ -14,7 +14,7 @@
 namespace faultline::wire {
 
 /// Of all protocols. Goes up with every change of a message.
-inline constexpr int kVersion = 1;
+inline constexpr int kVersion = 2;
 
 /// The first message of a protocol has its `version`, which is looked at before anything else:
 /// kInvalidArgument, with both, when it is not ours.

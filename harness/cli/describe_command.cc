@@ -193,9 +193,11 @@ Page scenarioPage(const Item& item) {
   std::string text =
       scenario.name + "\n\n" + describeRow("file", item.file) +
       describeRow("does", scenario.description) +
-      describeRow("cluster", fmt::format("{}: {} nodes x {} ranks, {} rails of {}",
-                                         name(cluster.kind), cluster.nodes, cluster.ranksPerNode,
-                                         cluster.rails, formatRate(cluster.railRate))) +
+      describeRow("cluster", fmt::format("{}: {} nodes x {} ranks, {} rails{}", cluster.kind->name,
+                                         cluster.nodes, cluster.ranksPerNode, cluster.rails,
+                                         cluster.kind->shapesRails
+                                             ? fmt::format(" of {}", formatRate(cluster.railRate))
+                                             : "")) +
       describeRow("workload", workloadInWords(scenario.workload)) +
       describeRow("strategies", strategyNames(scenario));
   for (const auto& fault : scenario.faults) {

@@ -171,19 +171,17 @@ Result<std::string> makeDirectory(const std::string& given, const std::string& n
 }
 
 /// Says how to look inside, and waits.
-void holdUntilInterrupted(const netns::Cluster& cluster, launch::Privileges privileges,
+void holdUntilInterrupted(const site::Cluster& cluster, launch::Privileges privileges,
                           run::Interrupt& interrupt) {
-  // The namespaces of a cluster belong to the user namespace that we are in.
-  const std::string user =
+  const std::string nsenter =
       privileges == launch::Privileges::kUserNamespace
-          ? fmt::format(" --user=/proc/{}/ns/user --preserve-credentials", getpid())
-          : "";
+          ? fmt::format("nsenter --user=/proc/{}/ns/user --preserve-credentials", getpid())
+          : "nsenter";
+  const std::vector<std::string> ways = cluster.waysToLookInside(nsenter);
+  if (ways.empty()) return;
   std::cout << std::flush;
   std::cerr << "the cluster is kept; look inside with these, and press Ctrl-C to end it:\n";
-  for (int node = 0; node < cluster.spec().nodes; ++node) {
-    std::cerr << fmt::format("  nsenter{} --net=/proc/{}/fd/{} ip addr    # node {}\n", user,
-                             getpid(), cluster.nodeNamespace(node), node);
-  }
+  for (const std::string& way : ways) std::cerr << "  " << way << "\n";
   pollfd waiting{interrupt.fd(), POLLIN, 0};
   while (!interrupt.pending()) (void)::poll(&waiting, 1, -1);
 }

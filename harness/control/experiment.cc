@@ -9,7 +9,6 @@
 #include <ctime>
 
 #include "base/printable.h"
-#include "harness/control/command_session.h"
 #include "harness/control/environment.h"
 #include "harness/control/keep_awake.h"
 #include "harness/control/load_meter.h"
@@ -128,19 +127,18 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
           {i, plan.size(), planned.block, planned.strategy->name, phase, iteration, left});
     };
     tell("setting up", -1);
-    const auto runOne = scenario.workload.isForeign() ? runCommandSession : runSession;
     if (transcript) transcript->runBegan(planned);
     LoadMeter load(now());
-    Result<SessionResult> session = runOne(scenario, planned,
-                                           {.folder = options.folder,
-                                            .logFd = log.get(),
-                                            .seed = scenario.seed,
-                                            .goodput = &goodput,
-                                            .load = &load,
-                                            .transcript = transcript ? &*transcript : nullptr,
-                                            .keepCluster = options.keep && last,
-                                            .progress = tell},
-                                           interrupt);
+    Result<SessionResult> session = runSession(scenario, planned,
+                                               {.folder = options.folder,
+                                                .logFd = log.get(),
+                                                .seed = scenario.seed,
+                                                .goodput = &goodput,
+                                                .load = &load,
+                                                .transcript = transcript ? &*transcript : nullptr,
+                                                .keepCluster = options.keep && last,
+                                                .progress = tell},
+                                               interrupt);
     if (!session.ok()) {
       outcome.benchError = session.status().withContext(what);
       break;

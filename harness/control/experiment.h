@@ -15,7 +15,7 @@
 #include "harness/record/experiment_facts.h"
 #include "harness/record/recorded_run.h"
 #include "harness/scenario/scenario.h"
-#include "harness/site/netns/cluster.h"
+#include "harness/site/cluster.h"
 #include "reports/result.h"
 
 namespace faultline::run {
@@ -58,7 +58,7 @@ struct ExperimentOutcome {
   std::vector<RecordedRun> runs;  ///< in the order in which they were made
   ExperimentFacts facts;
   Status benchError;
-  std::unique_ptr<netns::Cluster> keptCluster;  ///< with `keep`, when there was a last run
+  std::unique_ptr<site::Cluster> keptCluster;  ///< with `keep`, when there was a last run
 };
 
 ExperimentOutcome runExperiment(const scenario::Scenario& scenario,

@@ -6,9 +6,7 @@
 
 #include "harness/command/variables.h"
 #include "harness/scenario/fault_list.h"
-#include "harness/site/netns/cluster_plan.h"
 #include "injector/faults/flap_clock.h"
-#include "injector/faults/registry.h"
 
 namespace faultline::run {
 namespace {
@@ -68,14 +66,15 @@ reports::AskedStrike askedOf(const scenario::Fault& fault, std::size_t strike) {
   return asked;
 }
 
-netlink::LinkTarget linkOf(const scenario::Target& target, netns::Cluster& cluster) {
-  if (target.part != scenario::Part::kRail) {
-    netlink::LinkTarget link = cluster.managementTarget(target.node);
-    if (target.rank) link.startedWith = command::rankEntry(*target.rank);
-    return link;
+site::FaultTarget targetOf(const scenario::Fault& fault) {
+  const scenario::Target target = fault.target.value_or(scenario::Target{});
+  site::FaultTarget found{.node = target.node};
+  if (target.part == scenario::Part::kRail) {
+    found.rail = target.rail;
+    found.peer = target.peer;
   }
-  if (!target.peer) return cluster.railTarget(target.node, target.rail);
-  return cluster.pathTarget(target.node, *target.peer, target.rail);
+  if (target.rank) found.startedWith = command::rankEntry(*target.rank);
+  return found;
 }
 
 /// What the first strike passed by, with a semicolon behind it; empty: nothing.
@@ -122,11 +121,12 @@ bool collide(const scenario::Target& a, const scenario::Target& b) {
 }  // namespace
 
 Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
-                                          netns::Cluster& cluster) {
-  return create(scenario, [&](const scenario::Fault& fault) {
-    return injector::makeFault(fault.kind, fault.parameters,
-                               linkOf(fault.target.value_or(scenario::Target{}), cluster));
-  });
+                                          site::Cluster& cluster) {
+  ASSIGN_OR_RETURN(FaultControl control, create(scenario, [&](const scenario::Fault& fault) {
+                     return cluster.makeFault(fault.kind, fault.parameters, targetOf(fault));
+                   }));
+  control.network_ = cluster.network();
+  return control;
 }
 
 Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
@@ -134,7 +134,6 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
   FaultControl control;
   // Of programs that are not ours nobody knows how many tell of their iterations, or work at all.
   control.foreign_ = scenario.workload.isForeign();
-  control.nodes_ = scenario.cluster.nodes;
   control.ranks_ = control.foreign_ ? 1 : scenario.cluster.ranks();
   const bool serves = scenario.workload.serves();
   if (serves) control.requests_.emplace(control.ranks_);
@@ -408,10 +407,11 @@ std::vector<TimePoint> FaultControl::damages() const {
 
 /// The node that has this address on a rail.
 int FaultControl::nodeWith(const std::string& address, int rail) const {
-  for (int node = 0; node < nodes_; ++node) {
-    if (netns::railAddress(node, rail) == address) return node;
-  }
-  return kNoNode;
+  const auto has = [&](const site::NodeNetwork& node) {
+    return node.rails.at(static_cast<std::size_t>(rail)).address == address;
+  };
+  const auto found = std::ranges::find_if(network_, has);
+  return found == network_.end() ? kNoNode : static_cast<int>(found - network_.begin());
 }
 
 std::int64_t FaultControl::lossesOf(const Entry& entry, std::size_t strike) {

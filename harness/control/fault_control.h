@@ -11,7 +11,7 @@
 #include "harness/control/sampler.h"
 #include "harness/control/timeline.h"
 #include "harness/record/damage.h"
-#include "harness/site/netns/cluster.h"
+#include "harness/site/cluster.h"
 #include "injector/fault.h"
 #include "reports/result.h"
 
@@ -22,8 +22,8 @@ namespace faultline::run {
 class FaultControl {
  public:
   /// Makes and prepares all faults of the scenario, before the measured time.
-  static Result<FaultControl> create(const scenario::Scenario& scenario, netns::Cluster& cluster);
-  /// The same on another kind of cluster, whose faults `make` makes.
+  static Result<FaultControl> create(const scenario::Scenario& scenario, site::Cluster& cluster);
+  /// The same, with the faults that `make` makes.
   using MakeFault =
       std::function<Result<std::unique_ptr<injector::Fault>>(const scenario::Fault& fault)>;
   static Result<FaultControl> create(const scenario::Scenario& scenario, const MakeFault& make);
@@ -111,7 +111,7 @@ class FaultControl {
 
   int nodeWith(const std::string& address, int rail) const;
 
-  int nodes_ = 0;
+  std::vector<site::NodeNetwork> network_;
   int ranks_ = 0;
   bool foreign_ = false;                 // programs that are not ours
   std::optional<RequestEnds> requests_;  // of a server

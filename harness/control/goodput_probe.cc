@@ -1,19 +1,17 @@
 #include "harness/control/goodput_probe.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <vector>
 
+#include "base/file_text.h"
 #include "base/json.h"
-#include "base/unique_fd.h"
 #include "harness/launch/process.h"
 #include "harness/stats/quantile.h"
+#include "wire/guard.h"
 
 namespace faultline::run {
 namespace {
@@ -28,56 +26,80 @@ constexpr std::size_t kFirstIntervals = 2;
 constexpr Duration kBudget = 5s;
 // The server listens after some milliseconds; until then clients fail at once.
 constexpr int kAttempts = 200;
+constexpr Duration kPollPause = 10ms;
+// Of what a program prints: a report of some kilobytes.
+constexpr std::int64_t kMostReport = 1 << 20;
 // A pair that has met and then does not come to its end, as happens on a busy machine, is replaced.
 constexpr int kRetries = 1;
 
-/// A file in memory, for what a program prints.
-Result<UniqueFd> paper() {
-  UniqueFd fd(memfd_create("iperf3", MFD_CLOEXEC));
-  if (!fd) return Status::fromErrno(errno, "make a file in memory");
-  return fd;
-}
+/// One program of iperf3, under the guard of its node.
+struct Probe {
+  std::unique_ptr<site::Processes> guard;
+  std::string out;  ///< file of what it prints
 
-std::string textOf(const UniqueFd& fd) {
-  std::string text;
-  std::array<char, 4096> part;
-  for (off_t at = 0;;) {
-    const ssize_t got = pread(fd.get(), part.data(), part.size(), at);
-    if (got <= 0) return text;
-    text.append(part.data(), static_cast<std::size_t>(got));
-    at += got;
+  static Result<Probe> start(site::Cluster& cluster, int node, const std::string& program,
+                             std::vector<std::string> arguments, const std::string& out,
+                             int logFd) {
+    site::GuardProcess process;
+    process.node = node;
+    process.job.outputLimit = kMostReport;
+    process.job.programs.push_back({.executable = program,
+                                    .arguments = std::move(arguments),
+                                    .stdoutPath = out,
+                                    .stderrPath = out + ".err"});
+    ASSIGN_OR_RETURN(auto guard, cluster.startGuards({process}, logFd));
+    return Probe{std::move(guard), out};
   }
-}
 
-Result<BitsPerSecond> measureWithOnePair(netns::Cluster& cluster, const std::string& program) {
-  ASSIGN_OR_RETURN(const UniqueFd report, paper());
-  ASSIGN_OR_RETURN(const UniqueFd ignored, paper());
-  const std::string to = netns::railAddress(0, 0), from = netns::railAddress(1, 0);
+  /// Waits for its end.
+  Result<launch::ExitStatus> finish() {
+    std::optional<launch::ExitStatus> exit;
+    const TimePoint deadline = now() + kBudget;
+    while (!guard->allEnded() && now() < deadline) {
+      constexpr int kNoInterrupt = -1;
+      RETURN_IF_ERROR(
+          guard->poll(kPollPause, kNoInterrupt, [&](int, const nlohmann::json& text) -> Status {
+            ASSIGN_OR_RETURN(const auto message, wire::fromJson<wire::FromGuard>(text));
+            if (const auto* const ended = std::get_if<wire::GuardedEnded>(&message)) {
+              exit = launch::ExitStatus{ended->code, ended->signal};
+            } else if (const auto* const error = std::get_if<wire::GuardError>(&message)) {
+              return error->outcome.status();
+            }
+            return okStatus();
+          }));
+    }
+    if (!exit) {
+      return errorf(Code::kDeadlineExceeded, "iperf3 was not over within {}",
+                    formatDuration(kBudget));
+    }
+    return *exit;
+  }
+};
+
+Result<BitsPerSecond> measureWithOnePair(site::Cluster& cluster, const std::string& program,
+                                         const std::string& folder, int logFd) {
+  constexpr int kServer = 0, kClient = 1;
+  const std::string to = cluster.network()[kServer].rails[0].address;
+  const std::string from = cluster.network()[kClient].rails[0].address;
   const std::string name(kGoodputProgram);
-  launch::SpawnOptions server;
-  server.arguments = {name,         "--server", "--one-off", "--json",
-                      "--interval", kInterval,  "--bind",    to};
-  server.executable = program;
-  server.namespace_fd = cluster.nodeNamespace(0);
-  server.stdout_fd = report.get();
-  ASSIGN_OR_RETURN(launch::Process listening, launch::Process::spawn(server));
-  launch::SpawnOptions client;
-  client.arguments = {name,     "--client",          to,    "--bind", from, "--time", kSeconds,
-                      "--json", "--connect-timeout", "1000"};
-  client.executable = program;
-  client.namespace_fd = cluster.nodeNamespace(1);
-  client.stdout_fd = ignored.get();
+  ASSIGN_OR_RETURN(Probe server, Probe::start(cluster, kServer, program,
+                                              {name, "--server", "--one-off", "--json",
+                                               "--interval", kInterval, "--bind", to},
+                                              folder + "/server.json", logFd));
+  const std::string told = folder + "/client.json";
   const TimePoint deadline = now() + kBudget;
   for (int attempt = 0; attempt < kAttempts && now() < deadline; ++attempt) {
-    ASSIGN_OR_RETURN(launch::Process sending, launch::Process::spawn(client));
-    ASSIGN_OR_RETURN(const launch::ExitStatus ended, sending.waitFor(kBudget));
+    ASSIGN_OR_RETURN(Probe client, Probe::start(cluster, kClient, program,
+                                                {name, "--client", to, "--bind", from, "--time",
+                                                 kSeconds, "--json", "--connect-timeout", "1000"},
+                                                told, logFd));
+    ASSIGN_OR_RETURN(const launch::ExitStatus ended, client.finish());
     if (!ended.ok()) continue;
-    ASSIGN_OR_RETURN(const launch::ExitStatus served, listening.waitFor(kBudget));
-    (void)served;
-    return goodputOf(textOf(report));
+    RETURN_IF_ERROR(server.finish().status());
+    return goodputOf(fileText(server.out));
   }
   return errorf(Code::kUnavailable, "iperf3 could not connect {} with {}: {}", from, to,
-                textOf(ignored).substr(0, 300));
+                fileText(told).substr(0, 300));
 }
 
 }  // namespace
@@ -135,10 +157,10 @@ Goodput BlockGoodput::of(int block, const std::function<Goodput()>& measure) {
   return known_;
 }
 
-Goodput measureGoodput(netns::Cluster& cluster) {
+Goodput measureGoodput(site::Cluster& cluster, const std::string& folder, int logFd) {
   const auto program = findProgram(kGoodputProgram);
-  if (!program || cluster.spec().nodes < 2) return {};
-  return medianGoodput([&] { return measureWithOnePair(cluster, *program); });
+  if (!program || cluster.nodes() < 2) return {};
+  return medianGoodput([&] { return measureWithOnePair(cluster, *program, folder, logFd); });
 }
 
 }  // namespace faultline::run

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "harness/record/observed.h"
-#include "harness/site/netns/cluster.h"
+#include "harness/site/cluster.h"
 
 namespace faultline::run {
 
@@ -19,8 +19,9 @@ std::optional<std::string> findProgram(std::string_view name);
 
 /// What TCP carries over rail 0 from node 1 to node 0, as iperf3's receiver sees it when its first
 /// moments are over: the median of several short probes. Nothing where iperf3 is not installed or
-/// there is only one node.
-Goodput measureGoodput(netns::Cluster& cluster);
+/// there is only one node. `folder`: absolute, empty, one in which nodes can write; `logFd` is for
+/// what runs there.
+Goodput measureGoodput(site::Cluster& cluster, const std::string& folder, int logFd);
 
 /// Measures once for each block: the clusters of its runs have the same shape, and come one after
 /// the other. What could not be measured is tried again by the next run of the block.

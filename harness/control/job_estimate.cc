@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "harness/scenario/sweep.h"
-#include "harness/site/rdma_vm/vm_plan.h"
+#include "harness/site/kind.h"
 #include "resilient_ccl/transport/shm/segment.h"
 
 namespace faultline::run {
@@ -13,11 +13,7 @@ namespace {
 
 // Measured with small runs, rounded up; docs/command.md says how.
 
-// The controller, with its report of a short run.
-constexpr Bytes kControllerMemory = 16 << 20;
-constexpr std::int64_t kControllerDescriptors = 16;
-constexpr std::int64_t kControllerPerRank = 3;  // its end, its lifeline, its messages
-constexpr std::int64_t kControllerPerNode = 3;  // its namespace, and a socket into it
+constexpr std::int64_t kControllerPerProcess = 3;  // its end, its lifeline, its messages
 // A rank that has no peer and no gradient; its main thread, its lifeline, what
 // communicates, and what plans.
 constexpr Bytes kRankMemory = 4 << 20;
@@ -31,15 +27,10 @@ constexpr Bytes kConnectionMemory = 64 << 10;
 constexpr Bytes kPeerMemory = 16 << 10;
 // A peer in the same node: a socket, the memory that both share, and what rings at either end.
 constexpr std::int64_t kLocalPeerDescriptors = 3;
-// A NIC: a veth pair, its queues and its port at the switch. A namespace has tables of its own.
-constexpr Bytes kNicMemory = 64 << 10;
-constexpr Bytes kNamespaceMemory = 256 << 10;
 // What keeps the programs of a node.
 constexpr Bytes kGuardMemory = 8 << 20;
-// qemu besides the memory of its guest.
-constexpr Bytes kGuestOverhead = 96 << 20;
-constexpr std::int64_t kGuestThreads = 6;
-constexpr std::int64_t kGuestDescriptors = 64;
+constexpr std::int64_t kGuardDescriptors = 16;
+constexpr std::int64_t kGuardPerProgram = 3;
 
 /// Processor time of a GiB that a rank sends and another one receives, both ends together, where
 /// least was seen (docs/self_test.md).
@@ -59,53 +50,35 @@ Bytes dataOf(const scenario::Scenario& scenario) {
   return 2 * largest;  // input and result
 }
 
-JobEstimate ofGuests(const scenario::Cluster& cluster) {
-  const rdma_vm::VmSpec spec;
-  JobEstimate estimate;
-  const std::int64_t hosts = cluster.nodes;
-  estimate.processes = 2 + hosts;  // with the controller, and what holds the guests
-  estimate.threads = 2 + hosts * kGuestThreads;
-  estimate.descriptors = kControllerDescriptors + hosts * (spec.nics() + 4);
-  estimate.files = estimate.descriptors + hosts * kGuestDescriptors;
-  estimate.processNamespaces = 1;
-  estimate.memory = kControllerMemory + hosts * ((Bytes{spec.memoryMiB} << 20) + kGuestOverhead);
-  return estimate;
-}
-
 }  // namespace
 
 JobEstimate estimateJob(const scenario::Scenario& scenario) {
   const scenario::Cluster& cluster = scenario.cluster;
-  JobEstimate estimate =
-      cluster.kind == scenario::ClusterKind::kRdmaVm ? ofGuests(cluster) : JobEstimate();
-  estimate.foreign = scenario.workload.isForeign();
-  if (cluster.kind == scenario::ClusterKind::kRdmaVm) return estimate;
+  site::ClusterSpec spec;
+  spec.nodes = cluster.nodes;
+  spec.rails = cluster.rails;
+  JobEstimate estimate{cluster.kind->footprint(spec), scenario.workload.isForeign()};
+  if (cluster.kind->ownKernels) return estimate;  // what runs there is in their memory
 
   const std::int64_t nodes = cluster.nodes, rails = cluster.rails, ranks = cluster.ranks();
-  const std::int64_t nics = nodes * (rails + 1);
-  estimate.networkNamespaces = nodes + 1;  // and the switches'
-  estimate.memory =
-      kControllerMemory + nics * kNicMemory + estimate.networkNamespaces * kNamespaceMemory;
   if (estimate.foreign) {
-    estimate.processes = 1 + nodes + ranks;  // a guard in each node
+    estimate.processes += nodes + ranks;  // a guard in each node
     estimate.threads = estimate.processes;
-    estimate.processNamespaces = nodes;
+    estimate.processNamespaces += nodes;
     estimate.memory += nodes * kGuardMemory;
-    estimate.descriptors =
-        kControllerDescriptors + nodes * (kControllerPerRank + kControllerPerNode);
-    estimate.files = estimate.descriptors + nodes * kControllerDescriptors + 3 * ranks;
+    estimate.descriptors += nodes * kControllerPerProcess;
+    estimate.files = estimate.descriptors + nodes * kGuardDescriptors + kGuardPerProgram * ranks;
     return estimate;
   }
   const std::int64_t local = cluster.ranksPerNode - 1, remote = ranks - 1 - local;
   const std::int64_t ends = ranks * remote * rails;
-  estimate.processes = 1 + ranks;
-  estimate.threads = 1 + ranks * (kRankThreads + scenario.ioThreads);
+  estimate.processes += ranks;
+  estimate.threads += ranks * (kRankThreads + scenario.ioThreads);
   estimate.connections = ends / 2;
   // Rank 0 meets all others before they go.
   const std::int64_t rank = kRankDescriptors + rails * kRankPerRail + remote * rails +
                             local * kLocalPeerDescriptors + scenario.ioThreads;
-  const std::int64_t controller =
-      kControllerDescriptors + ranks * kControllerPerRank + nodes * kControllerPerNode;
+  const std::int64_t controller = estimate.descriptors + ranks * kControllerPerProcess;
   estimate.descriptors = std::max(rank + ranks - 1, controller);
   estimate.files = controller + ranks * rank + 2 * (ranks - 1);
   const Bytes shared = static_cast<Bytes>(transport::shm::Segment::kPayloadRing +
@@ -158,7 +131,7 @@ std::vector<std::string> shortages(const JobEstimate& estimate, const Capacity& 
 
 std::vector<std::string> tooFast(const scenario::Scenario& scenario, const Capacity& capacity) {
   const scenario::Cluster& cluster = scenario.cluster;
-  if (cluster.kind != scenario::ClusterKind::kNetns || cluster.railRate == 0) return {};
+  if (!cluster.kind->shapesRails || cluster.railRate == 0) return {};
   const auto rate = static_cast<double>(cluster.railRate) * cluster.nodes * cluster.rails;
   constexpr double kBitsPerGib = 8.0 * (1 << 30);
   const double most = capacity.processors * kBitsPerGib / kSecondsPerGib;

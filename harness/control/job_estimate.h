@@ -1,26 +1,17 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "base/units.h"
 #include "harness/control/capacity.h"
 #include "harness/scenario/scenario.h"
+#include "harness/site/footprint.h"
 
 namespace faultline::run {
 
 /// What a scenario takes of a machine while one of its runs is under way: runs come one after the
 /// other, and each has a cluster of its own. docs/command.md says how the numbers were measured.
-struct JobEstimate {
-  std::int64_t processes = 0;
-  std::int64_t threads = 0;      ///< of all of them
-  std::int64_t connections = 0;  ///< between ranks, over rails
-  std::int64_t descriptors = 0;  ///< of the process that needs the most
-  std::int64_t files = 0;        ///< of all of them
-  std::int64_t networkNamespaces = 0;
-  std::int64_t processNamespaces = 0;
-  Bytes memory = 0;
+struct JobEstimate : site::Footprint {
   /// The programs of a `command` are not ours: what they take besides is not known.
   bool foreign = false;
 };

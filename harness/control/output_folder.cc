@@ -34,7 +34,8 @@ bool isReport(std::string_view name) {
 }
 
 bool isFolder(std::string_view name) {
-  return name == kUnfinished || name.starts_with(kCommands) || name.starts_with(kCheckpoints);
+  return name == kUnfinished || name == kGoodputFolder || name.starts_with(kCommands) ||
+         name.starts_with(kCheckpoints);
 }
 
 std::set<std::string> namesOfExperiment(const std::set<std::string>& folders) {
@@ -65,6 +66,7 @@ std::string commandFolder(const std::string& strategy, int block) {
 
 std::set<std::string> runFoldersOf(const scenario::Scenario& scenario) {
   std::set<std::string> names;
+  if (scenario.workload.sweeps()) names.insert(kGoodputFolder);
   for (const PlannedRun& run : orderRuns(scenario, scenario.seed)) {
     if (scenario.workload.isForeign()) {
       names.insert(commandFolder(run.strategy->name, run.block));
@@ -196,6 +198,8 @@ Status OutputFolder::beginBeside() {
   }
   return error ? errorf(Code::kIo, "look into {}: {}", path_, error.message()) : okStatus();
 }
+
+std::string OutputFolder::absolutePath() const { return std::filesystem::absolute(path_).string(); }
 
 Status OutputFolder::makeFolder(const std::string& name) {
   RETURN_IF_ERROR(removeFolder(name));

@@ -15,6 +15,9 @@
 
 namespace faultline::run {
 
+/// The folder, in that of an experiment, of what measures a rail.
+inline constexpr const char* kGoodputFolder = "goodput";
+
 /// The names of the folders that the runs of a scenario make in its output folder.
 std::set<std::string> runFoldersOf(const scenario::Scenario& scenario);
 std::string checkpointsFolder(int block);
@@ -45,6 +48,7 @@ class OutputFolder {
 
   /// Where to write: the folder, or one in it while an earlier result is still there.
   const std::string& path() const { return path_; }
+  std::string absolutePath() const;
   std::string logPath() const { return path_ + "/log.txt"; }
   /// Whether an earlier result is there that the new one is to replace.
   bool replaces() const { return path_ != final_; }

@@ -32,23 +32,21 @@ Result<std::map<std::string, std::string>> environmentOf(
 
 }  // namespace
 
-command::NetworkNames networkNames(int nodes, int rails) {
+command::NetworkNames networkNames(const std::vector<site::NodeNetwork>& network) {
   command::NetworkNames names;
-  names.managementInterface = netns::kManagementName;
-  for (int rail = 0; rail < rails; ++rail) names.railInterfaces.push_back(netns::railName(rail));
-  for (int node = 0; node < nodes; ++node) {
-    names.management.push_back(netns::managementAddress(node));
+  names.managementInterface = network.front().management.interface;
+  for (const site::Nic& nic : network.front().rails) names.railInterfaces.push_back(nic.interface);
+  for (const site::NodeNetwork& node : network) {
+    names.management.push_back(node.management.address);
     std::vector<std::string>& addresses = names.rails.emplace_back();
-    for (int rail = 0; rail < rails; ++rail) addresses.push_back(netns::railAddress(node, rail));
+    for (const site::Nic& nic : node.rails) addresses.push_back(nic.address);
   }
   return names;
 }
 
 Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const PlannedRun& planned,
-                                 const std::string& folder) {
+                                 const std::string& folder, const command::NetworkNames& network) {
   const command::Command& command = scenario.workload.command;
-  const command::NetworkNames network =
-      networkNames(scenario.cluster.nodes, scenario.cluster.rails);
   const std::string shim = launch::findOwnLibrary(kVerbsShim, kVerbsShimFolder);
   ProgramPlan plan;
   for (int rank = 0; rank < command.processes(); ++rank) {

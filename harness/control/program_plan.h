@@ -8,7 +8,7 @@
 #include "harness/launch/executable.h"
 #include "harness/record/run_order.h"
 #include "harness/scenario/scenario.h"
-#include "harness/site/netns/cluster_plan.h"
+#include "harness/site/cluster.h"
 #include "wire/guard.h"
 
 namespace faultline::run {
@@ -30,12 +30,12 @@ struct ProgramPlan {
 };
 
 /// How a cluster's nodes find each other.
-command::NetworkNames networkNames(int nodes, int rails);
+command::NetworkNames networkNames(const std::vector<site::NodeNetwork>& network);
 
 /// Everything about the processes but where their program is. `folder` is the run's own, absolute.
 /// Pure.
 Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const PlannedRun& planned,
-                                 const std::string& folder);
+                                 const std::string& folder, const command::NetworkNames& network);
 
 using launch::findExecutable;
 

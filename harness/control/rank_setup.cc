@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "harness/baseline/strategy_table.h"
-#include "harness/site/netns/cluster_plan.h"
 #include "resilient_ccl/comm/communicator.h"
 
 namespace faultline::run {
@@ -31,11 +30,10 @@ workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart) 
   config.rank = rank;
   config.size = scenario.cluster.ranks();
   const int node = rank / scenario.cluster.ranksPerNode;
-  for (int rail = 0; rail < scenario.cluster.rails; ++rail) {
-    config.nics.push_back({netns::railName(rail), netns::railAddress(node, rail)});
-  }
-  config.managementAddress = netns::managementAddress(node);
-  config.rendezvousAddress = netns::managementAddress(0);
+  const site::NodeNetwork& own = setup.network.at(static_cast<std::size_t>(node));
+  for (const site::Nic& nic : own.rails) config.nics.push_back({nic.interface, nic.address});
+  config.managementAddress = own.management.address;
+  config.rendezvousAddress = setup.network.front().management.address;
   config.rendezvousPort = kRendezvousPort;
   const bool armed = strategy.kind() == baseline::kArmed && strategy.options.has(baseline::kLike);
   const baseline::StrategySpec& kind = *baseline::findStrategy(

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "harness/record/run_order.h"
 #include "harness/scenario/scenario.h"
+#include "harness/site/cluster.h"
 #include "harness/workload/rank_config.h"
 
 namespace faultline::run {
@@ -13,6 +15,7 @@ namespace faultline::run {
 struct RankSetup {
   const scenario::Scenario& scenario;
   const PlannedRun& planned;
+  const std::vector<site::NodeNetwork>& network;  ///< by node
   std::uint64_t seed;
   std::string checkpoints;  ///< folder, of this run alone
 };

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "injector/netlink/shaper.h"
-
 namespace faultline::run {
 
 Sampler::Sampler(int nodes, int rails, Read read)
@@ -12,9 +10,9 @@ Sampler::Sampler(int nodes, int rails, Read read)
       read_(std::move(read)),
       bins_(static_cast<std::size_t>(nodes_) * rails_) {}
 
-Sampler::Sampler(netns::Cluster& cluster)
-    : Sampler(cluster.spec().nodes, cluster.spec().rails,
-              [&cluster](std::vector<netns::RailCounters>& counters) {
+Sampler::Sampler(site::Cluster& cluster)
+    : Sampler(cluster.nodes(), cluster.rails(),
+              [&cluster](std::vector<site::RailCounters>& counters) {
                 return cluster.readRailCounters(counters);
               }) {
   cluster_ = &cluster;
@@ -53,7 +51,7 @@ void Sampler::start(TimePoint when) {
 std::uint64_t Sampler::nodeBytes(int node) const {
   std::uint64_t sum = 0;
   for (int rail = 0; rail < rails_ && !now_.empty(); ++rail) {
-    const netns::RailCounters& counters = now_[static_cast<std::size_t>(node) * rails_ + rail];
+    const site::RailCounters& counters = now_[static_cast<std::size_t>(node) * rails_ + rail];
     sum += counters.tx_bytes + counters.rx_bytes;
   }
   return sum;
@@ -68,19 +66,8 @@ std::uint64_t Sampler::otherBytes(int node) const {
 }
 
 Result<std::uint64_t> Sampler::payloadDelivered() {
-  if (cluster_ == nullptr) {
-    return errorf(Code::kUnsupported, "payload is told from control only in network namespaces");
-  }
-  std::uint64_t sum = 0;
-  for (int node = 0; node < nodes_; ++node) {
-    for (int rail = 0; rail < rails_; ++rail) {
-      const netlink::LinkEnd port = cluster_->railTarget(node, rail).attachment;
-      ASSIGN_OR_RETURN(const netlink::ShaperState state,
-                       netlink::readShaper(*port.socket, port.ifindex));
-      sum += state.sent_bytes;
-    }
-  }
-  return sum;
+  if (cluster_ == nullptr) return errorf(Code::kUnsupported, "there is no cluster");
+  return cluster_->payloadDelivered();
 }
 
 std::vector<reports::RailTotals> Sampler::totals() const {

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "harness/site/netns/cluster.h"
+#include "harness/site/cluster.h"
 #include "reports/result.h"
 
 namespace faultline::run {
@@ -18,9 +18,9 @@ class Sampler {
   /// Width of a bin of the series: fine enough to see one iteration, coarse enough to plot.
   static constexpr Duration kBin = 20ms;
 
-  explicit Sampler(netns::Cluster& cluster);
-  /// Of another kind of cluster; `read` fills in the counters of all NICs, [node * rails + rail].
-  using Read = std::function<Status(std::vector<netns::RailCounters>&)>;
+  explicit Sampler(site::Cluster& cluster);
+  /// Of what is no cluster; `read` fills in the counters of all NICs, [node * rails + rail].
+  using Read = std::function<Status(std::vector<site::RailCounters>&)>;
   Sampler(int nodes, int rails, Read read);
 
   /// Reads all counters now. Reading takes some tenths of a millisecond of a processor.
@@ -38,9 +38,7 @@ class Sampler {
   /// The same of all other nodes.
   std::uint64_t otherBytes(int node) const;
 
-  /// Bytes of the bulk class that have left the switch towards all nodes: payload delivered.
-  /// Control datagrams and ARP travel in another class and do not count. kUnsupported where the
-  /// cluster has no such classes.
+  /// As site::Cluster::payloadDelivered().
   Result<std::uint64_t> payloadDelivered();
 
   std::vector<reports::RailTotals> totals() const;
@@ -50,8 +48,8 @@ class Sampler {
   int nodes_;
   int rails_;
   Read read_;
-  netns::Cluster* cluster_ = nullptr;  // null: of another kind
-  std::vector<netns::RailCounters> now_, last_, first_;
+  site::Cluster* cluster_ = nullptr;  // null: there is none
+  std::vector<site::RailCounters> now_, last_, first_;
   TimePoint readAt_{};
   TimePoint start_ = TimePoint::max();
   std::vector<std::vector<std::int64_t>> bins_;  // per node and rail

@@ -15,7 +15,7 @@
 #include "harness/record/recorded_run.h"
 #include "harness/record/run_order.h"
 #include "harness/scenario/scenario.h"
-#include "harness/site/netns/cluster.h"
+#include "harness/site/cluster.h"
 
 namespace faultline::run {
 
@@ -23,7 +23,7 @@ class Transcript;
 
 struct SessionOptions {
   OutputFolder& folder;  ///< for checkpoints, and what programs write (borrowed)
-  int logFd = -1;        ///< where ranks log to (borrowed)
+  int logFd = -1;        ///< where processes of ours log to (borrowed)
   std::uint64_t seed = 0;
   BlockGoodput* goodput = nullptr;   ///< what the runs of a block share (borrowed)
   LoadMeter* load = nullptr;         ///< of this run, to be kept up; null: nobody asks (borrowed)
@@ -40,10 +40,10 @@ struct SessionResult {
   bool interrupted = false;
   /// Shaping and TCP settings of the cluster, for the report's environment.
   std::map<std::string, std::string> cluster;
-  std::unique_ptr<netns::Cluster> keptCluster;
+  std::unique_ptr<site::Cluster> keptCluster;
 };
 
-/// Executes one planned run from an empty machine to an empty machine: cluster, ranks, faults,
+/// Executes one planned run from an empty machine to an empty machine: cluster, processes, faults,
 /// measurements. What goes wrong with the job is part of the result; an error is returned only when
 /// the bench itself could not do its work.
 Result<SessionResult> runSession(const scenario::Scenario& scenario, const PlannedRun& planned,

@@ -12,8 +12,8 @@
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process_checks.h"
 #include "harness/scenario/language_table.h"
-#include "harness/scenario/rdma_vm_checks.h"
 #include "harness/scenario/record_reader.h"
+#include "harness/scenario/site_checks.h"
 #include "harness/scenario/strategy_checks.h"
 #include "harness/scenario/verbs_checks.h"
 #include "harness/scenario/workload_keys.h"
@@ -31,7 +31,7 @@ class Checker {
     checkGradient();
     checkWorkloadKeys();
     checkCommand(scenario_, root_, findings_);
-    checkRdmaVm(scenario_, root_, findings_);
+    checkSite(scenario_, root_, findings_);
     checkVerbs(scenario_, root_, findings_);
     if (!scenario_.workload.isForeign()) checkLimits();
     checkTime();
@@ -172,10 +172,11 @@ class Checker {
 
   void checkKeepAwake() {
     if (!scenario_.noise.keepAwake || !findings_.usable({"cluster", "noise"})) return;
-    if (scenario_.cluster.kind == ClusterKind::kRdmaVm) {
+    if (scenario_.cluster.kind->ownKernels) {
       fail("noise.keep_awake",
-           "keep_awake: the processors of guests (cluster kind rdma_vm) sleep as their own kernels "
-           "have it: write 'off'");
+           fmt::format("keep_awake: the processors of nodes of a cluster of kind {} sleep as their "
+                       "own kernels have it: write 'off'",
+                       scenario_.cluster.kind->name));
     }
   }
 

@@ -35,9 +35,7 @@ class ScenarioReader {
     scenario.version = integer(values, "version");
     scenario.name = values.get<std::string>("name");
     if (values.has("description")) scenario.description = values.get<std::string>("description");
-    scenario.cluster.kind = values.get<std::string>("cluster.kind") == name(ClusterKind::kRdmaVm)
-                                ? ClusterKind::kRdmaVm
-                                : ClusterKind::kNetns;
+    scenario.cluster.kind = site::findKind(values.get<std::string>("cluster.kind"));
     scenario.cluster.nodes = integer(values, "cluster.nodes");
     scenario.cluster.ranksPerNode = integer(values, "cluster.ranks_per_node");
     scenario.cluster.rails = integer(values, "cluster.rails");

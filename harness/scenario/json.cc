@@ -190,16 +190,6 @@ bool isSaid(const Strategy& strategy, const std::string& option, bool foreign) {
 
 }  // namespace
 
-std::string_view name(ClusterKind kind) {
-  switch (kind) {
-    case ClusterKind::kNetns:
-      return "netns";
-    case ClusterKind::kRdmaVm:
-      return "rdma_vm";
-  }
-  return "unknown";
-}
-
 std::string_view name(DataType type) { return nameOf(type); }
 
 std::string_view name(TelemetryMode mode) {
@@ -316,7 +306,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
             {"name", scenario.name},
             {"description", scenario.description},
             {"cluster",
-             {{"kind", name(cluster.kind)},
+             {{"kind", cluster.kind->name},
               {"nodes", cluster.nodes},
               {"ranks_per_node", cluster.ranksPerNode},
               {"rails", cluster.rails}}},
@@ -336,10 +326,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
             {"repeat", scenario.repeat},
             {"seed", scenario.seed},
             {"expect", Json::array()}};
-  // Guests' rails carry what the emulation can.
-  if (cluster.kind == ClusterKind::kNetns) {
-    json["cluster"]["rail_rate"] = formatRate(cluster.railRate);
-  }
+  if (cluster.kind->shapesRails) json["cluster"]["rail_rate"] = formatRate(cluster.railRate);
   if (!cluster.congestionControl.empty()) {
     json["cluster"]["congestion_control"] = cluster.congestionControl;
   }

@@ -16,7 +16,6 @@ nlohmann::ordered_json toJson(const Fault& fault);
 /// A card in full, as a scenario may write it.
 nlohmann::ordered_json toJson(const model::ModelCard& card);
 
-std::string_view name(ClusterKind kind);
 std::string_view name(DataType type);
 std::string_view name(TelemetryMode mode);
 std::string_view name(DataKind kind);

@@ -1,13 +1,18 @@
 #include "harness/scenario/language_table.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/command/variables.h"
 #include "harness/scenario/expectation.h"
 #include "harness/scenario/table_rows.h"
+#include "harness/site/kinds/kinds.h"
 #include "injector/fault_table.h"
 
 namespace faultline::scenario {
@@ -25,14 +30,30 @@ constexpr double kSmallestChunk = 4
                                   << 10;   // below it headers and system calls are what is measured
 constexpr double kLargestChunk = 4 << 20;  // a rail keeps one in a buffer of its own
 
-constexpr std::array<std::string_view, 2> kClusterKindNames{"netns", "rdma_vm"};
 constexpr std::array<std::string_view, 3> kTelemetryModes{"off", kNullWord, "on"};
 
-constexpr std::array kClusterFields{
-    Field{
-        choice("kind", "netns", kClusterKindNames,
-               "netns: a network namespace per node, on this machine; rdma_vm: a guest of qemu "
-               "with an RDMA device (rxe) on each rail per node, for programs that are not ours")},
+std::span<const std::string_view> clusterKindNames() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const site::Kind* const kind : site::kinds()) all.push_back(kind->name);
+    return all;
+  }();
+  return names;
+}
+
+std::string_view clusterKindMeanings() {
+  static const std::string text = [] {
+    std::string all;
+    for (const site::Kind* const kind : site::kinds()) {
+      all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", kind->name, kind->summary);
+    }
+    return all;
+  }();
+  return text;
+}
+
+const std::array kClusterFields{
+    Field{choice("kind", clusterKindNames().front(), clusterKindNames(), clusterKindMeanings())},
     Field{number("nodes", "4", 1, kMostNodes, "nodes")},
     Field{number("ranks_per_node", "1", 1, kMostRanksPerNode,
                  "ranks (processes) on each node; a rank is a process of its own")},

@@ -16,6 +16,7 @@
 #include "harness/model/training_plan.h"
 #include "harness/scenario/expectation.h"
 #include "harness/scenario/sweep.h"
+#include "harness/site/kinds/kinds.h"
 #include "harness/stats/drift.h"
 #include "harness/stats/overhead.h"
 #include "injector/fault_table.h"
@@ -25,13 +26,8 @@
 /// `json.h` writes it into results. Counting starts at 0 for nodes, rails and iterations.
 namespace faultline::scenario {
 
-enum class ClusterKind {
-  kNetns,   ///< a network namespace per node, on this machine
-  kRdmaVm,  ///< a guest of qemu with RDMA devices per node, on this machine (harness/site/rdma_vm)
-};
-
 struct Cluster {
-  ClusterKind kind = ClusterKind::kNetns;
+  const site::Kind* kind = site::kinds().front();
   int nodes = 4;
   int ranksPerNode = 1;
   int rails = 2;

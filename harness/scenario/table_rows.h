@@ -4,15 +4,16 @@
 #include <string_view>
 
 #include "base/parameter.h"
+#include "harness/site/limits.h"
 
 /// What the tables of the scenario language (language_table.h) are written with.
 namespace faultline::scenario::rows {
 
 using Type = ParameterType;
 
-inline constexpr double kMostNodes = 64;
-inline constexpr double kMostRails = 16;
-inline constexpr double kMostRanksPerNode = 64;
+inline constexpr double kMostNodes = site::kMost.nodes;
+inline constexpr double kMostRails = site::kMost.rails;
+inline constexpr double kMostRanksPerNode = site::kMost.ranksPerNode;
 inline constexpr double kMostRanks = kMostNodes * kMostRanksPerNode;
 inline constexpr double kMostIterations = 1'000'000;
 inline constexpr double kLargestGradient = 4.0 * (1LL << 30);

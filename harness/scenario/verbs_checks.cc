@@ -49,7 +49,7 @@ void checkVerbs(const Scenario& scenario, const Node& root, Findings& findings) 
     return;
   }
   const bool foreign = scenario.workload.isForeign();
-  if (foreign ? canHaveShim(scenario) : scenario.cluster.kind == ClusterKind::kRdmaVm) {
+  if (foreign ? canHaveShim(scenario) : !scenario.cluster.kind->runsRanks) {
     return;  // guests refuse ranks of ours, whatever the fault
   }
   forEachFaultKind(scenario, [&](const std::string& kind, const injector::FaultParameters&,

@@ -1,6 +1,9 @@
 #include "harness/scenario/vocabulary.h"
 
 #include <array>
+#include <vector>
+
+#include "harness/site/kinds/kinds.h"
 
 namespace faultline::scenario {
 namespace {
@@ -20,18 +23,20 @@ constexpr std::array kWorkloads{
     Word{"command",
          "Any program (torchrun, nccl-tests, iperf3), on the nodes under the faults: how it ends, "
          "how fast it is, and the numbers that it tells. Its data are not checked."}};
-constexpr std::array kClusters{
-    Word{"netns", "Nodes are network namespaces of this machine, with shaped rails between them."},
-    Word{"rdma_vm",
-         "Nodes are guests of qemu with real verbs over soft-RoCE (rxe); for workloads of kind "
-         "command."}};
-
 constexpr std::array<std::string_view, 2> kPlannedClusters{"host", "sim"};
 
 }  // namespace
 
 std::span<const Word> workloadKinds() { return kWorkloads; }
-std::span<const Word> clusterKinds() { return kClusters; }
+
+std::span<const Word> clusterKinds() {
+  static const std::vector<Word> words = [] {
+    std::vector<Word> all;
+    for (const site::Kind* const kind : site::kinds()) all.push_back({kind->name, kind->summary});
+    return all;
+  }();
+  return words;
+}
 
 std::span<const std::string_view> plannedWords(std::string_view path) {
   if (path == "cluster.kind") return kPlannedClusters;

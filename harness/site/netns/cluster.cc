@@ -2,12 +2,15 @@
 
 #include <poll.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "base/clock.h"
 #include "base/refused_calls.h"
+#include "harness/site/local_processes.h"
 #include "harness/site/netns/sysctl.h"
+#include "injector/faults/registry.h"
 #include "injector/netlink/address.h"
 #include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
@@ -60,13 +63,19 @@ Status explain(const Status& status) {
 
 Result<std::unique_ptr<Cluster>> Cluster::create(const ClusterSpec& spec) {
   RETURN_IF_ERROR(spec.check());
-  std::unique_ptr<Cluster> cluster(new Cluster(spec));
-  const Status status = explain(cluster->build());
-  if (!status.ok()) return status.withContext("make the cluster");
+  auto cluster = std::make_unique<Cluster>(spec);
+  RETURN_IF_ERROR(cluster->build());
   return cluster;
 }
 
-Status Cluster::build() {
+Cluster::Cluster(const ClusterSpec& spec)
+    : site::Cluster(site::plannedNetwork(spec.nodes, spec.rails)), spec_(spec) {}
+
+Status Cluster::build(const GiveUp& /*giveUp*/) {  // it takes some milliseconds
+  return explain(construct()).withContext("make the cluster");
+}
+
+Status Cluster::construct() {
   RETURN_IF_ERROR(addSwitch());
   for (int node = 0; node < spec_.nodes; ++node) {
     const Status status = addNode(node);
@@ -244,6 +253,66 @@ Status Cluster::readRailCounters(std::vector<RailCounters>& counters) {
     const auto found = counter_index_.find(name);
     if (found != counter_index_.end()) counters[found->second] = {port.rx_bytes, port.tx_bytes};
   });
+}
+
+Result<std::unique_ptr<site::Processes>> Cluster::startRanks(
+    const std::vector<site::RankProcess>& ranks, int logFd) {
+  std::vector<launch::SpawnOptions> processes;
+  for (const site::RankProcess& rank : ranks) {
+    launch::SpawnOptions& process = processes.emplace_back();
+    process.arguments = {"faultline", "rank"};
+    process.namespace_fd = nodeNamespace(rank.node);
+    process.environment = rank.environment;
+    process.stderr_fd = logFd;
+    process.first_message = rank.config;
+  }
+  return site::LocalProcesses::start(processes, "rank");
+}
+
+Result<std::unique_ptr<site::Processes>> Cluster::startGuards(
+    const std::vector<site::GuardProcess>& guards, int logFd) {
+  std::vector<launch::SpawnOptions> processes;
+  for (const site::GuardProcess& guard : guards) {
+    wire::GuardJob job = guard.job;
+    job.networkNamespace = fmt::format("/proc/{}/fd/{}", ::getpid(), nodeNamespace(guard.node));
+    launch::SpawnOptions& process = processes.emplace_back();
+    process.arguments = {"faultline", "guard"};
+    process.own_process_namespace = true;
+    process.stderr_fd = logFd;
+    process.first_message = wire::toJson(wire::ToGuard(std::move(job)));
+  }
+  return site::LocalProcesses::start(processes, "the guard");
+}
+
+Result<std::unique_ptr<injector::Fault>> Cluster::makeFault(
+    const std::string& kind, const injector::FaultParameters& parameters,
+    const site::FaultTarget& target) {
+  netlink::LinkTarget link = !target.rail  ? managementTarget(target.node)
+                             : target.peer ? pathTarget(target.node, *target.peer, *target.rail)
+                                           : railTarget(target.node, *target.rail);
+  link.startedWith = target.startedWith;
+  return injector::makeFault(kind, parameters, link);
+}
+
+Result<std::uint64_t> Cluster::payloadDelivered() {
+  std::uint64_t sum = 0;
+  for (int node = 0; node < spec_.nodes; ++node) {
+    for (int rail = 0; rail < spec_.rails; ++rail) {
+      ASSIGN_OR_RETURN(const netlink::ShaperState state,
+                       netlink::readShaper(*switch_socket_, railPortIndex(node, rail)));
+      sum += state.sent_bytes;
+    }
+  }
+  return sum;
+}
+
+std::vector<std::string> Cluster::waysToLookInside(const std::string& nsenter) const {
+  std::vector<std::string> ways;
+  for (int node = 0; node < spec_.nodes; ++node) {
+    ways.push_back(fmt::format("{} --net=/proc/{}/fd/{} ip addr    # node {}", nsenter, ::getpid(),
+                               nodeNamespace(node), node));
+  }
+  return ways;
 }
 
 Result<std::map<std::string, std::string>> Cluster::describe() const {

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "harness/site/cluster.h"
 #include "harness/site/netns/cluster_plan.h"
 #include "injector/netlink/counters.h"
 #include "injector/netlink/interface.h"
@@ -18,24 +19,23 @@
 
 namespace faultline::netns {
 
-/// What one NIC has carried since the cluster exists, seen from its node, counted at the switch.
-struct RailCounters {
-  std::uint64_t tx_bytes = 0;  ///< sent by the node
-  std::uint64_t rx_bytes = 0;  ///< towards the node
-};
+using site::RailCounters;
 
 /// A cluster inside this machine: a network namespace per node and one for the switches, each rail
 /// a bridge with a veth pair to every node, shaped at both ends, and a management network. All
 /// namespaces are without a name: held by descriptors of this object (close-on-exec) and by the
 /// processes in them, so that the kernel frees everything when the last holder dies, however it
 /// dies. Not thread-safe: the netlink sockets are shared by all calls.
-class Cluster {
+class Cluster final : public site::Cluster {
  public:
   /// Builds it; all ports are up and forward when this returns. Errors: kInvalidArgument for the
   /// spec, kPermissionDenied without the privilege (see enterPrivileges()), kUnsupported when the
   /// kernel lacks a mechanism. Nothing is left behind after an error.
   static Result<std::unique_ptr<Cluster>> create(const ClusterSpec& spec);
-  ~Cluster();
+  /// One that is not there yet.
+  explicit Cluster(const ClusterSpec& spec);
+  ~Cluster() override;
+  Status build(const GiveUp& giveUp = {}) override;
 
   const ClusterSpec& spec() const { return spec_; }
 
@@ -51,26 +51,33 @@ class Cluster {
   /// The link of the node to the management network.
   netlink::LinkTarget managementTarget(int node);
 
-  /// Byte counters of all NICs, index node * rails + rail, in one question to the kernel; cheap
-  /// enough for every millisecond. `counters` is overwritten and its memory reused.
-  Status readRailCounters(std::vector<RailCounters>& counters);
+  Result<std::unique_ptr<site::Processes>> startRanks(const std::vector<site::RankProcess>& ranks,
+                                                      int logFd) override;
+  Result<std::unique_ptr<site::Processes>> startGuards(
+      const std::vector<site::GuardProcess>& guards, int logFd) override;
+  Result<std::unique_ptr<injector::Fault>> makeFault(const std::string& kind,
+                                                     const injector::FaultParameters& parameters,
+                                                     const site::FaultTarget& target) override;
 
-  /// IP type of service of messages that go through the control class of the rails.
-  int controlTos() const { return netlink::kControlTos; }
+  /// In one question to the kernel; counted at the switch.
+  Status readRailCounters(std::vector<RailCounters>& counters) override;
+  /// What has left the switch in the bulk class.
+  Result<std::uint64_t> payloadDelivered() override;
+  /// Of messages that go through the control class of the rails.
+  int controlTos() const override { return netlink::kControlTos; }
 
-  /// Kernel objects and settings that shape a result, for the report's environment: "qdisc",
-  /// "rail_rate", "burst_bytes", "queue_bytes", "mtu", "tcp_rmem", ...
-  Result<std::map<std::string, std::string>> describe() const;
+  /// Besides: "qdisc", "burst_bytes", "queue_bytes", "tcp_rmem", ...
+  Result<std::map<std::string, std::string>> describe() const override;
+  std::vector<std::string> waysToLookInside(const std::string& nsenter) const override;
 
  private:
-  explicit Cluster(const ClusterSpec& spec) : spec_(spec) {}
   struct Node {
     UniqueFd namespace_fd;
     std::unique_ptr<netlink::Socket> socket;
     netlink::MacAddress management_mac{};
     std::vector<netlink::MacAddress> rail_macs;
   };
-  Status build();
+  Status construct();
   Status addSwitch();
   Status addNode(int index);
   int nicIndex(int node, int rail) const;

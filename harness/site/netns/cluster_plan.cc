@@ -7,12 +7,7 @@ namespace {
 constexpr int kFirstRailIndex = 10;
 // Above every index in a node's namespace, so that no port's index equals its other end's.
 constexpr int kFirstPortIndex = 1000;
-constexpr int kPortsPerNode = ClusterSpec::kMostRails + 1;
-
-std::string address(int subnet, int node) {
-  const int host = node + 1;  // host 0 is the network itself
-  return fmt::format("10.{}.{}.{}", subnet, host / 256, host % 256);
-}
+constexpr int kPortsPerNode = site::kMost.rails + 1;
 
 }  // namespace
 
@@ -22,9 +17,9 @@ Status ClusterSpec::check() const {
     return errorf(Code::kInvalidArgument, "cluster: {} is {}; {} to {} is possible", name, value,
                   low, high);
   };
-  RETURN_IF_ERROR(bounded("nodes", nodes, 1, int{kMostNodes}));
-  RETURN_IF_ERROR(bounded("rails", rails, 1, int{kMostRails}));
-  RETURN_IF_ERROR(bounded("ranks_per_node", ranks_per_node, 1, int{kMostRanksPerNode}));
+  RETURN_IF_ERROR(bounded("nodes", nodes, 1, site::kMost.nodes));
+  RETURN_IF_ERROR(bounded("rails", rails, 1, site::kMost.rails));
+  RETURN_IF_ERROR(bounded("ranks_per_node", ranks_per_node, 1, site::kMost.ranksPerNode));
   RETURN_IF_ERROR(bounded("mtu", mtu, unsigned{kSmallestMtu}, unsigned{kLargestMtu}));
   if (rail_rate == 0) return okStatus();
   if (rail_rate < kSlowestRail || rail_rate > kFastestRail) {
@@ -37,11 +32,6 @@ Status ClusterSpec::check() const {
 bool ClusterSpec::tooManyNeighbours() const {
   return nodes * (nodes - 1) * (rails + 1) > kMostLearnedNeighbours;  // and management
 }
-
-std::string railAddress(int node, int rail) { return address(rail + 1, node); }
-std::string managementAddress(int node) { return address(0, node); }
-
-std::string railName(int rail) { return fmt::format("rail{}", rail); }
 
 std::string railPortName(int node, int rail) { return fmt::format("n{}-rail{}", node, rail); }
 std::string managementPortName(int node) { return fmt::format("n{}-mgmt", node); }

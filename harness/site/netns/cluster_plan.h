@@ -4,6 +4,8 @@
 
 #include "base/status.h"
 #include "base/units.h"
+#include "harness/site/addresses.h"
+#include "harness/site/limits.h"
 
 namespace faultline::netns {
 
@@ -21,9 +23,6 @@ struct ClusterSpec {
   bool coalesced_events = false;
 
   static constexpr unsigned kEthernetMtu = 1500;
-  static constexpr int kMostNodes = 512;  ///< a bridge has at most 1024 ports
-  static constexpr int kMostRails = 32;
-  static constexpr int kMostRanksPerNode = 256;
   static constexpr BitsPerSecond kSlowestRail = 1'000'000;
   static constexpr BitsPerSecond kFastestRail = 400'000'000'000;
   static constexpr unsigned kSmallestMtu = 576;
@@ -40,17 +39,13 @@ struct ClusterSpec {
   bool tooManyNeighbours() const;
 };
 
-/// Names, addresses and interface indexes of a cluster: pure functions of node and rail.
-///
-/// Rail r is the subnet 10.(r+1).0.0/16, management 10.0.0.0/16; node n is host n+1 in each.
-inline constexpr int kPrefixLength = 16;
-
-std::string railAddress(int node, int rail);
-std::string managementAddress(int node);
-
-/// Names inside a node's namespace.
-std::string railName(int rail);
-inline constexpr const char* kManagementName = "mgmt";
+/// Names and interface indexes of a cluster besides those that its nodes are told
+/// (site/addresses.h): pure functions of node and rail.
+using site::kManagementName;
+using site::kPrefixLength;
+using site::managementAddress;
+using site::railAddress;
+using site::railName;
 
 /// Names inside the switch's namespace.
 std::string railPortName(int node, int rail);

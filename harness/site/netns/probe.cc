@@ -72,7 +72,7 @@ std::vector<Capability> tryEverything() {
     near.emplace(std::move(socket));
     return okStatus();
   };
-  trials.need("privileges", kNoCluster, [] { return enterPrivileges().status(); });
+  trials.need("privileges", kNoCluster, [] { return launch::enterPrivileges().status(); });
   trials.need("network namespace", kNoCluster, open);
   trials.attempt("network settings", kNoCluster, [&] { return writable(near_fd.get()); });
   trials.need("veth", kNoCluster, [&] {

@@ -157,6 +157,7 @@ Status Agent::obey(const wire::ToGuest& message) {
     faults_.erase(end->fault);
     return okStatus();
   }
+  if (std::holds_alternative<wire::AskClock>(message)) return tell(wire::ClockTold{now()});
   if (std::holds_alternative<wire::AskRails>(message)) {
     return tell(wire::GuestRails{readRailStates(rails_)});
   }

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "harness/site/netns/cluster_plan.h"
+#include "harness/site/addresses.h"
 #include "harness/site/rdma_vm/vm_plan.h"
 #include "injector/netlink/address.h"
 #include "injector/netlink/interface.h"
@@ -59,8 +59,8 @@ Status setUpNic(netlink::Socket& socket, const wire::GuestSetup& setup, int nic)
   }
   RETURN_IF_ERROR(rename(socket, link->ifindex, nicName(nic)));
   if (nic > 0) RETURN_IF_ERROR(netlink::setMtu(socket, link->ifindex, setup.mtu));
-  RETURN_IF_ERROR(netlink::addAddress(socket, link->ifindex, nicAddress(setup.host, nic),
-                                      netns::kPrefixLength));
+  RETURN_IF_ERROR(
+      netlink::addAddress(socket, link->ifindex, nicAddress(setup.host, nic), site::kPrefixLength));
   return netlink::setUp(socket, link->ifindex, true);
 }
 

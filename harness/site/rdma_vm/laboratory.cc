@@ -24,6 +24,8 @@ using nlohmann::json;
 namespace {
 
 constexpr Duration kPollInterval = 20ms;
+// Of questions for a guest's clock: a busy one answers late, and the best of some is kept.
+constexpr Duration kClockInterval = 250ms;
 constexpr Duration kQmpBudget = 30s;
 constexpr Duration kRailStateBudget = 30s;
 // From SIGTERM to SIGKILL of a program whose limit is over, and for what it printed to come back.
@@ -140,7 +142,29 @@ Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
                       "is not ready after " + formatDuration(spec_.bootBudget));
   }
   for (Host& host : hosts_) RETURN_IF_ERROR(host.qmp.begin(kQmpBudget));
+  const auto hasClock = [](const Host& host) { return host.clock.at(now()).has_value(); };
+  while (!std::ranges::all_of(hosts_, hasClock)) RETURN_IF_ERROR(poll(kPollInterval));
   return okStatus();
+}
+
+Status Laboratory::askForClocks() {
+  for (int index = 0; index < spec_.hosts; ++index) {
+    Host& host = hosts_[static_cast<std::size_t>(index)];
+    const TimePoint time = now();
+    if (!host.ready || host.clockAsked || time < host.clockDue) continue;
+    host.clockAsked = time;
+    host.clockDue = time + kClockInterval;
+    RETURN_IF_ERROR(tellHost(index, wire::AskClock{}));
+  }
+  return okStatus();
+}
+
+Duration Laboratory::clockError() const {
+  Duration most{};
+  for (const Host& host : hosts_) {
+    if (const auto known = host.clock.at(now())) most = std::max(most, known->error);
+  }
+  return most;
 }
 
 std::string Laboratory::consoleTail(int host) const {
@@ -173,6 +197,7 @@ std::vector<int> Laboratory::fds() const {
 }
 
 Status Laboratory::poll(Duration timeout, const GuardSaid& guardSaid) {
+  RETURN_IF_ERROR(askForClocks());
   std::vector<pollfd> ready;
   for (const int fd : fds()) ready.push_back({fd, POLLIN, 0});
   const double wait = std::max(0.0, toMilliseconds(timeout));
@@ -241,6 +266,9 @@ Status Laboratory::received(int host, const wire::FromGuest& message) {
     return brokenHost(host, "cannot do its work: " + error->message);
   } else if (const auto* const told = std::get_if<wire::GuestRails>(&message)) {
     at.rails = told->rails;
+  } else if (const auto* const clock = std::get_if<wire::ClockTold>(&message)) {
+    if (at.clockAsked) at.clock.add(*at.clockAsked, clock->at, now());
+    at.clockAsked.reset();
   } else if (const auto* const holder = std::get_if<wire::HolderSaid>(&message)) {
     const auto found = faults_.find(holder->fault);
     if (found != faults_.end()) found->second.said.push_back(holder->message);
@@ -255,7 +283,12 @@ Status Laboratory::received(int host, const wire::FromGuest& message) {
     const auto found = jobs_.find(guard->job);
     if (found == jobs_.end()) return okStatus();
     guardMessage(found->second, guard->message);
-    if (!found->second.ours) unheard_.emplace_back(guard->job, guard->message);
+    if (found->second.ours) return okStatus();
+    wire::FromGuard& heard = unheard_.emplace_back(guard->job, guard->message).second;
+    const auto toOurClock = [&](auto& said) {
+      if constexpr (requires { said.at; }) said.at = at.clock.ours(said.at, now());
+    };
+    std::visit(toOurClock, heard);
   }
   return okStatus();
 }

@@ -13,6 +13,7 @@
 #include "base/unique_fd.h"
 #include "harness/launch/message_channel.h"
 #include "harness/launch/process.h"
+#include "harness/site/clock_offset.h"
 #include "harness/site/rdma_vm/frame_switch.h"
 #include "harness/site/rdma_vm/guest_files.h"
 #include "harness/site/rdma_vm/guest_setup.h"
@@ -119,6 +120,10 @@ class Laboratory final : public HolderLine {
   Status askForRails(int host);
   std::optional<std::vector<wire::RailState>> toldRails(int host) const;
 
+  /// How far the guests' clocks may be from what is taken for them; each job's times are those of
+  /// this process's clock.
+  Duration clockError() const;
+
   /// The end of what the guest's kernel has printed.
   std::string consoleTail(int host) const;
 
@@ -128,6 +133,9 @@ class Laboratory final : public HolderLine {
     QmpClient qmp;
     UniqueFd console;
     bool ready = false;
+    site::ClockOffset clock;
+    std::optional<TimePoint> clockAsked;                // and not answered yet
+    TimePoint clockDue{};                               // when it is to be asked again
     std::optional<std::vector<wire::RailState>> rails;  // the latest answer
   };
   struct Job {
@@ -151,6 +159,7 @@ class Laboratory final : public HolderLine {
   Laboratory(const VmSpec& spec, SwitchPorts ports, launch::Process room)
       : spec_(spec), ports_(std::move(ports)), room_(std::move(room)) {}
   Status awaitReady(const std::function<bool()>& giveUp);
+  Status askForClocks();
   Status lookAtRoom();
   Status lookAtHost(int host);
   /// Every message to an agent goes through it: its error says why the host is gone, if it is.

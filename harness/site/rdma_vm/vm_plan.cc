@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/site/netns/cluster_plan.h"
+#include "harness/site/addresses.h"
 
 namespace faultline::rdma_vm {
 namespace {
@@ -14,13 +14,13 @@ constexpr std::array<std::uint8_t, 3> kMacPrefix{0x52, 0x54, 0x00};
 
 Status VmSpec::check() const {
   const auto outside = [](int value, int least, int most) { return value < least || value > most; };
-  if (outside(hosts, 1, kMostHosts)) {
-    return errorf(Code::kInvalidArgument, "a laboratory has 1 to {} hosts, not {}", kMostHosts,
+  if (outside(hosts, 1, kMost.nodes)) {
+    return errorf(Code::kInvalidArgument, "a laboratory has 1 to {} hosts, not {}", kMost.nodes,
                   hosts);
   }
-  if (outside(rails, 1, kMostRails)) {
+  if (outside(rails, 1, kMost.rails)) {
     return errorf(Code::kInvalidArgument, "a host of the laboratory has 1 to {} rails, not {}",
-                  kMostRails, rails);
+                  kMost.rails, rails);
   }
   if (memoryMiB < kSmallestMemoryMiB) {
     return errorf(Code::kInvalidArgument, "a guest needs {} MiB of memory at least, not {}",
@@ -38,11 +38,11 @@ Status VmSpec::check() const {
 }
 
 std::string nicName(int nic) {
-  return nic == 0 ? std::string(netns::kManagementName) : netns::railName(nic - 1);
+  return nic == 0 ? std::string(site::kManagementName) : site::railName(nic - 1);
 }
 
 std::string nicAddress(int host, int nic) {
-  return nic == 0 ? netns::managementAddress(host) : netns::railAddress(host, nic - 1);
+  return nic == 0 ? site::managementAddress(host) : site::railAddress(host, nic - 1);
 }
 
 std::string rdmaDeviceName(int rail) { return fmt::format("rxe{}", rail); }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "harness/site/limits.h"
 
 /// The soft-RoCE laboratory: hosts that are guests of qemu, with a real kernel and real verbs, on a
 /// machine that has no RDMA. docs/rdma_lab.md.
@@ -29,8 +30,9 @@ struct VmSpec {
   static constexpr unsigned kRailsMtu = 4200;
   static constexpr unsigned kSmallestMtu = 576;
   static constexpr unsigned kLargestMtu = 9000;
-  static constexpr int kMostHosts = 8;
-  static constexpr int kMostRails = 8;
+  /// What a machine's memory and processors can be expected to carry.
+  static constexpr site::Limits kMost{
+      .nodes = 8, .ranksPerNode = site::kMost.ranksPerNode, .rails = 8};
   static constexpr int kSmallestMemoryMiB = 256;
   static constexpr Duration kBootBudget = 180s;
 
@@ -42,8 +44,8 @@ struct VmSpec {
 
 using MacAddress = std::array<std::uint8_t, 6>;
 
-/// Names and addresses inside the guests: those of a cluster of network namespaces
-/// (harness/site/netns/cluster_plan.h), so that a program is told the same in both.
+/// Names and addresses inside the guests: those of all clusters that the bench makes itself
+/// (site/addresses.h), so that a program is told the same in all of them.
 std::string nicName(int nic);
 std::string nicAddress(int host, int nic);
 /// "rxe0" is the RDMA device of rail 0.

@@ -23,7 +23,7 @@ constexpr const char* kUntilEnd = "until: end";
 
 /// Of rails that carry nothing.
 Sampler idleSampler() {
-  Sampler sampler(4, 2, [](std::vector<netns::RailCounters>& counters) {
+  Sampler sampler(4, 2, [](std::vector<site::RailCounters>& counters) {
     counters.assign(8, {});
     return okStatus();
   });
@@ -114,9 +114,9 @@ std::string hitOfAJobThatDied(bool givenUp) {
   });
   EXPECT_TRUE(control.ok()) << control.status().message();
   std::uint64_t moved = 0;  // by each rail
-  Sampler sampler(4, 2, [&](std::vector<netns::RailCounters>& counters) {
+  Sampler sampler(4, 2, [&](std::vector<site::RailCounters>& counters) {
     counters.assign(8, {});
-    for (netns::RailCounters& rail : counters) rail.tx_bytes = moved;
+    for (site::RailCounters& rail : counters) rail.tx_bytes = moved;
     return okStatus();
   });
   EXPECT_TRUE(sampler.sample(now()).ok());

@@ -66,7 +66,7 @@ TEST(JobEstimateTest, ProgramsThatAreNotOursHaveGuards) {
 
 TEST(JobEstimateTest, GuestsTakeTheirMemory) {
   scenario::Scenario guests = training(4, 1, 2);
-  guests.cluster.kind = scenario::ClusterKind::kRdmaVm;
+  guests.cluster.kind = site::findKind("rdma_vm");
   EXPECT_GE(estimateJob(guests).memory, Bytes{4} * (512 << 20));
 }
 

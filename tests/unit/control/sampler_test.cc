@@ -33,7 +33,7 @@ class SamplerTest : public ::testing::Test {
   Duration now_{};
   int read_ = 0;
   bool broken_ = false;
-  Sampler sampler_{1, 1, [this](std::vector<netns::RailCounters>& counters) {
+  Sampler sampler_{1, 1, [this](std::vector<site::RailCounters>& counters) {
                      ++read_;
                      if (broken_) return Status(Code::kIo, "no counters");
                      counters.assign(1, {.tx_bytes = sentAfter(now_), .rx_bytes = 0});

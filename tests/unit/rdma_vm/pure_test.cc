@@ -34,9 +34,9 @@ TEST(VmSpec, RefusesWhatCannotBe) {
     return spec.check().code() == Code::kInvalidArgument;
   };
   EXPECT_TRUE(refused([](VmSpec& spec) { spec.hosts = 0; }));
-  EXPECT_TRUE(refused([](VmSpec& spec) { spec.hosts = VmSpec::kMostHosts + 1; }));
+  EXPECT_TRUE(refused([](VmSpec& spec) { spec.hosts = VmSpec::kMost.nodes + 1; }));
   EXPECT_TRUE(refused([](VmSpec& spec) { spec.rails = 0; }));
-  EXPECT_TRUE(refused([](VmSpec& spec) { spec.rails = VmSpec::kMostRails + 1; }));
+  EXPECT_TRUE(refused([](VmSpec& spec) { spec.rails = VmSpec::kMost.rails + 1; }));
   EXPECT_TRUE(refused([](VmSpec& spec) { spec.memoryMiB = 100; }));
   EXPECT_TRUE(refused([](VmSpec& spec) { spec.mtu = 100; }));
   EXPECT_TRUE(refused([](VmSpec& spec) { spec.mtu = 10'000; }));
@@ -45,8 +45,8 @@ TEST(VmSpec, RefusesWhatCannotBe) {
 
 TEST(VmPlan, AddressesTellNicsApart) {
   std::set<std::string> macs, addresses;
-  for (int host = 0; host < VmSpec::kMostHosts; ++host) {
-    for (int nic = 0; nic <= VmSpec::kMostRails; ++nic) {
+  for (int host = 0; host < VmSpec::kMost.nodes; ++host) {
+    for (int nic = 0; nic <= VmSpec::kMost.rails; ++nic) {
       EXPECT_EQ(hostOf(macOf(host, nic)), host);
       EXPECT_TRUE(macs.insert(inWords(macOf(host, nic))).second);
       EXPECT_TRUE(addresses.insert(nicAddress(host, nic)).second);

@@ -10,6 +10,7 @@
 #include "harness/control/told_numbers.h"
 #include "harness/launch/process.h"
 #include "harness/scenario/reader.h"
+#include "harness/site/addresses.h"
 #include "tests/support/run_program.h"
 
 // Ends and marks of the processes of a command in, the run's entry out.
@@ -22,6 +23,7 @@ using reports::RunStatus;
 using ::testing::HasSubstr;
 
 constexpr TimePoint kCommandStart = TimePoint(1000s);
+const command::NetworkNames kNetwork = networkNames(site::plannedNetwork(2, 1));
 
 TimePoint after(int ms) { return kCommandStart + ms * 1ms; }
 
@@ -269,7 +271,7 @@ TEST_F(CommandWithMetricsTest, OfARunThatFailsThereIsWhatWasToldBefore) {
 }
 
 TEST_F(CommandRecordTest, EachProcessGetsItsArgumentsAndItsEnvironment) {
-  const auto plan = planPrograms(scenario_, planned_, "/out");
+  const auto plan = planPrograms(scenario_, planned_, "/out", kNetwork);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_EQ(plan->processes.size(), 2u);
   const ProgramPlan::Process& process = plan->processes[1];
@@ -293,8 +295,9 @@ TEST(NcclProgramTest, TheRowsKindComesBetweenTheWorkloadAndTheRow) {
       "target: {node: 1, rail: 0}, at: 1s, duration: 1s}]\n",
       "n");
   ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
-  const auto plan = planPrograms(
-      *read.scenario, {0, &read.scenario->strategies.front(), reports::Arm::kFaulted}, "/out");
+  const auto plan =
+      planPrograms(*read.scenario, {0, &read.scenario->strategies.front(), reports::Arm::kFaulted},
+                   "/out", kNetwork);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   const auto& environment = plan->processes[0].program.environment;
   EXPECT_EQ(environment.at("NCCL_IB_RESILIENCY_PORT_FAILOVER"), "1") << "the row is what it says";

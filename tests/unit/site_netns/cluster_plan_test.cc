@@ -10,9 +10,9 @@ namespace {
 
 TEST(ClusterPlanTest, AddressesAreUniqueAndRailsHaveSubnetsOfTheirOwn) {
   std::set<std::string> addresses;
-  for (int node = 0; node < ClusterSpec::kMostNodes; ++node) {
+  for (int node = 0; node < site::kMost.nodes; ++node) {
     EXPECT_TRUE(addresses.insert(managementAddress(node)).second);
-    for (int rail = 0; rail < ClusterSpec::kMostRails; ++rail) {
+    for (int rail = 0; rail < site::kMost.rails; ++rail) {
       EXPECT_TRUE(addresses.insert(railAddress(node, rail)).second);
     }
   }
@@ -24,13 +24,13 @@ TEST(ClusterPlanTest, AddressesAreUniqueAndRailsHaveSubnetsOfTheirOwn) {
 
 TEST(ClusterPlanTest, NoPortHasTheIndexOfItsOtherEndAndNoneIsGivenTwice) {
   std::set<int> switch_indexes{1, kManagementBridgeIndex};
-  for (int rail = 0; rail < ClusterSpec::kMostRails; ++rail) {
+  for (int rail = 0; rail < site::kMost.rails; ++rail) {
     EXPECT_TRUE(switch_indexes.insert(railBridgeIndex(rail)).second);
   }
-  for (int node = 0; node < ClusterSpec::kMostNodes; ++node) {
+  for (int node = 0; node < site::kMost.nodes; ++node) {
     EXPECT_TRUE(switch_indexes.insert(managementPortIndex(node)).second);
     EXPECT_NE(managementPortIndex(node), kManagementIndex);
-    for (int rail = 0; rail < ClusterSpec::kMostRails; ++rail) {
+    for (int rail = 0; rail < site::kMost.rails; ++rail) {
       EXPECT_TRUE(switch_indexes.insert(railPortIndex(node, rail)).second);
       EXPECT_NE(railPortIndex(node, rail), railIndex(rail));
     }
@@ -39,9 +39,8 @@ TEST(ClusterPlanTest, NoPortHasTheIndexOfItsOtherEndAndNoneIsGivenTwice) {
 
 TEST(ClusterPlanTest, NamesFitTheKernel) {
   constexpr std::size_t kLongestName = 15;  // IFNAMSIZ - 1
-  EXPECT_LE(railPortName(ClusterSpec::kMostNodes - 1, ClusterSpec::kMostRails - 1).size(),
-            kLongestName);
-  EXPECT_LE(managementPortName(ClusterSpec::kMostNodes - 1).size(), kLongestName);
+  EXPECT_LE(railPortName(site::kMost.nodes - 1, site::kMost.rails - 1).size(), kLongestName);
+  EXPECT_LE(managementPortName(site::kMost.nodes - 1).size(), kLongestName);
 }
 
 TEST(ClusterPlanTest, ImpossibleSpecsSayWhatIsPossible) {
@@ -49,7 +48,7 @@ TEST(ClusterPlanTest, ImpossibleSpecsSayWhatIsPossible) {
   EXPECT_TRUE(spec.check().ok());
   spec.nodes = 0;
   EXPECT_EQ(spec.check().code(), Code::kInvalidArgument);
-  EXPECT_THAT(spec.check().message(), ::testing::HasSubstr("1 to 512"));
+  EXPECT_THAT(spec.check().message(), ::testing::HasSubstr("1 to 64"));
   spec = {.rail_rate = 5};
   EXPECT_EQ(spec.check().code(), Code::kInvalidArgument);
 }

@@ -1,4 +1,4 @@
-#include "harness/control/rank_group.h"
+#include "harness/site/local_processes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 // What processes say, and what is said for them when they have ended.
 
-namespace faultline::run {
+namespace faultline::site {
 namespace {
 
 using nlohmann::json;
@@ -20,23 +20,23 @@ int sendAndEnd(const json& message) {
   return controller.send(message).ok() ? 0 : 1;
 }
 
-class RankGroupTest : public ::testing::Test {
+class LocalProcessesTest : public ::testing::Test {
  protected:
   /// Until the process has ended, or with the first error.
-  Status listen(int (*body)(), const RankGroup::Received& received) {
+  Status listen(int (*body)(), const Processes::Received& received) {
     launch::SpawnOptions options;
     options.body = body;
-    ASSIGN_OR_RETURN(RankGroup group, RankGroup::start({options}, "the guard"));
-    ASSIGN_OR_RETURN(Interrupt interrupt, Interrupt::watch());
+    ASSIGN_OR_RETURN(const auto group, LocalProcesses::start({options}, "the guard"));
+    constexpr int kNoInterrupt = -1;
     const TimePoint deadline = now() + 10s;
-    while (!group.allEnded() && now() < deadline) {
-      RETURN_IF_ERROR(group.poll(10ms, interrupt, received));
+    while (!group->allEnded() && now() < deadline) {
+      RETURN_IF_ERROR(group->poll(10ms, kNoInterrupt, received));
     }
     return okStatus();
   }
 };
 
-TEST_F(RankGroupTest, WhoEndsWithoutALastWordIsGone) {
+TEST_F(LocalProcessesTest, WhoEndsWithoutALastWordIsGone) {
   std::vector<json> heard;
   const Status status =
       listen([] { return sendAndEnd(wire::toJson(wire::FromRank(wire::Ready{}))); },
@@ -50,7 +50,7 @@ TEST_F(RankGroupTest, WhoEndsWithoutALastWordIsGone) {
   EXPECT_TRUE(wire::isGone(heard[1])) << heard[1];
 }
 
-TEST_F(RankGroupTest, NobodySaysOfHimselfThatHeIsGone) {
+TEST_F(LocalProcessesTest, NobodySaysOfHimselfThatHeIsGone) {
   const Status status =
       listen([] { return sendAndEnd(wire::toJson(wire::FromRank(wire::Gone{"not at all"}))); },
              [](int, const json&) { return okStatus(); });
@@ -58,7 +58,7 @@ TEST_F(RankGroupTest, NobodySaysOfHimselfThatHeIsGone) {
   EXPECT_THAT(status.message(), HasSubstr("listen to the guard 0: it says of itself"));
 }
 
-TEST_F(RankGroupTest, AnErrorOfTheListenerNamesWhoWasHeard) {
+TEST_F(LocalProcessesTest, AnErrorOfTheListenerNamesWhoWasHeard) {
   const Status status = listen(
       [] {
         return sendAndEnd(json{{"type", "explode"}});
@@ -68,4 +68,4 @@ TEST_F(RankGroupTest, AnErrorOfTheListenerNamesWhoWasHeard) {
 }
 
 }  // namespace
-}  // namespace faultline::run
+}  // namespace faultline::site

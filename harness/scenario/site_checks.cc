@@ -1,0 +1,118 @@
+#include "harness/scenario/site_checks.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "harness/baseline/strategy_table.h"
+#include "harness/scenario/fault_kinds.h"
+#include "harness/site/kinds/kinds.h"
+
+namespace faultline::scenario {
+namespace {
+
+/// One that runs ranks of ours.
+std::string_view kindWithRanks() {
+  for (const site::Kind* const kind : site::kinds()) {
+    if (kind->runsRanks) return kind->name;
+  }
+  return "";
+}
+
+class SiteChecker {
+ public:
+  SiteChecker(const Scenario& scenario, const Node& root, Findings& findings)
+      : scenario_(scenario), kind_(*scenario.cluster.kind), root_(root), findings_(findings) {}
+
+  void check() {
+    checkSettings();
+    checkSize("nodes", scenario_.cluster.nodes, kind_.most.nodes);
+    checkSize("ranks_per_node", scenario_.cluster.ranksPerNode, kind_.most.ranksPerNode);
+    checkSize("rails", scenario_.cluster.rails, kind_.most.rails);
+    checkWorkload();
+    for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
+      checkTarget(scenario_.faults[i], fmt::format("faults.{}", i));
+    }
+    for (std::size_t i = 0; i < scenario_.sequences.size(); ++i) {
+      const std::vector<Fault>& faults = scenario_.sequences[i].faults;
+      for (std::size_t j = 0; j < faults.size(); ++j) {
+        checkTarget(faults[j], fmt::format("sequences.{}.faults.{}", i, j));
+      }
+    }
+    forEachFaultKind(scenario_,
+                     [this](const std::string& kind, const injector::FaultParameters& parameters,
+                            const std::string& path) { checkFault(kind, parameters, path); });
+  }
+
+ private:
+  void fail(std::string_view path, std::string message) {
+    findings_.add(locate(root_, path), std::move(message));
+  }
+
+  void checkSettings() {
+    const Node* const cluster = root_.find("cluster");
+    const auto refuse = [&](std::string_view key, std::string_view why) {
+      const Node* const set = cluster == nullptr ? nullptr : cluster->find(key);
+      if (set == nullptr) return;
+      findings_.add(set->where, fmt::format("{}: {} of a cluster of kind {} {}; remove it", key,
+                                            key == kRailRate ? "rails" : "nodes", kind_.name, why));
+    };
+    if (!kind_.shapesRails) refuse(kRailRate, "are not shaped");
+    if (kind_.ownKernels) refuse("congestion_control", "have their own kernel's");
+  }
+
+  void checkSize(std::string_view key, int asked, int most) {
+    const std::string path = fmt::format("cluster.{}", key);
+    if (!findings_.usable({path}) || asked <= most) return;
+    fail(path, fmt::format("{}: a cluster of kind {} has {} at most, not {}", key, kind_.name, most,
+                           asked));
+  }
+
+  void checkWorkload() {
+    if (!kind_.runsRanks && !scenario_.workload.isForeign()) {
+      fail("workload.kind",
+           fmt::format("kind: a cluster of kind {} runs programs that are not ours: write '{}', or "
+                       "'cluster: {{kind: {}}}'",
+                       kind_.name, Workload::kCommandKind, kindWithRanks()));
+    }
+    for (std::size_t i = 0; i < scenario_.strategies.size() && !kind_.mayHaveGpus; ++i) {
+      if (scenario_.strategies[i].kind() != baseline::kNccl) continue;
+      fail(fmt::format("strategies.{}", i),
+           fmt::format("{}: NCCL needs GPUs, and nodes of a cluster of kind {} have none",
+                       baseline::kNccl, kind_.name));
+    }
+  }
+
+  void checkTarget(const Fault& fault, const std::string& path) {
+    if (kind_.strikesManagement || !findings_.usable({path}) || !fault.target) return;
+    if (fault.target->part != Part::kManagement) return;
+    fail(path + ".target",
+         fmt::format("target: the management network of a cluster of kind {} cannot be struck: "
+                     "write 'rail'",
+                     kind_.name));
+  }
+
+  void checkFault(const std::string& name, const injector::FaultParameters& parameters,
+                  const std::string& path) {
+    const injector::FaultKind* const fault = injector::findFaultKind(name);
+    if (fault == nullptr || !findings_.usable({path})) return;
+    const site::Refusal refusal = kind_.refusal(*fault, parameters);
+    if (!refusal.key.empty()) fail(fmt::format("{}.{}", path, refusal.key), refusal.reason);
+  }
+
+  static constexpr std::string_view kRailRate = "rail_rate";
+
+  const Scenario& scenario_;
+  const site::Kind& kind_;
+  const Node& root_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void checkSite(const Scenario& scenario, const Node& root, Findings& findings) {
+  if (findings.usable({"cluster.kind"})) SiteChecker(scenario, root, findings).check();
+}
+
+}  // namespace faultline::scenario

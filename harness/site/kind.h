@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "harness/site/cluster.h"
+#include "harness/site/footprint.h"
+#include "harness/site/limits.h"
+#include "injector/fault_table.h"
+
+namespace faultline::site {
+
+/// Why a fault cannot be done.
+struct Refusal {
+  std::string key{};     ///< of the fault, as a scenario writes it: "kind", "rate"; empty: it can
+  std::string reason{};  ///< with what to do
+};
+
+/// One kind of cluster: all that the scenario language, its checks and `faultline describe` say of
+/// it, and how one is made.
+struct Kind {
+  std::string_view name;     ///< as `cluster.kind` has it
+  std::string_view summary;  ///< what its nodes are; "a guest of qemu per node, ..."
+  Limits most = kMost;
+  bool runsRanks = false;    ///< ranks of ours, and not only programs that are not
+  bool mayHaveGpus = false;  ///< programs on its nodes see those of the machine
+  bool shapesRails = false;  ///< `rail_rate` is for it
+  /// Nodes have a kernel each: what processes take there is not taken from this machine, and their
+  /// settings are not the bench's to choose.
+  bool ownKernels = false;
+  bool strikesManagement = false;  ///< faults of the management network are possible
+
+  /// Whether this fault is possible there. Pure.
+  Refusal (*refusal)(const injector::FaultKind& kind, const injector::FaultParameters& parameters);
+  /// What the cluster itself takes of this machine, with the controller's part of it. Pure.
+  Footprint (*footprint)(const ClusterSpec& spec);
+  /// One that is not built yet. kInvalidArgument for a spec that is not possible.
+  Result<std::unique_ptr<Cluster>> (*make)(const ClusterSpec& spec);
+};
+
+}  // namespace faultline::site

@@ -1,0 +1,28 @@
+#include "harness/site/kinds/kinds.h"
+
+#include <algorithm>
+#include <array>
+
+#include "harness/site/netns/kind.h"
+#include "harness/site/rdma_vm/kind.h"
+
+namespace faultline::site {
+namespace {
+
+// A new kind is one line here.
+constexpr std::array<const Kind*, 2> kKinds{
+    &netns::kKind,
+    &rdma_vm::kKind,
+};
+
+}  // namespace
+
+std::span<const Kind* const> kinds() { return kKinds; }
+
+const Kind* findKind(std::string_view name) {
+  const auto found =
+      std::ranges::find_if(kKinds, [&](const Kind* kind) { return kind->name == name; });
+  return found == kKinds.end() ? nullptr : *found;
+}
+
+}  // namespace faultline::site

@@ -1,0 +1,60 @@
+#include "harness/site/netns/kind.h"
+
+#include <fmt/format.h>
+
+#include "harness/site/netns/cluster.h"
+
+namespace faultline::netns {
+namespace {
+
+// A NIC: a veth pair, its queues and its port at the switch. A namespace has tables of its own.
+constexpr Bytes kNicMemory = 64 << 10;
+constexpr Bytes kNamespaceMemory = 256 << 10;
+constexpr std::int64_t kControllerPerNode = 3;  // its namespace, and a socket into it
+
+site::Refusal refusal(const injector::FaultKind& kind,
+                      const injector::FaultParameters& /*parameters*/) {
+  if (!injector::isOfRdmaDevices(kind.name)) return {};
+  return {"kind",
+          fmt::format("{}: nodes of this cluster have no RDMA devices: write 'cluster: {{kind: "
+                      "rdma_vm}}', or strike one of this machine by 'faultline inject'",
+                      kind.name)};
+}
+
+site::Footprint footprint(const site::ClusterSpec& spec) {
+  site::Footprint taken = site::kController;
+  taken.networkNamespaces = spec.nodes + 1;  // and the switches'
+  taken.descriptors += spec.nodes * kControllerPerNode;
+  taken.files = taken.descriptors;
+  taken.memory += Bytes{spec.nodes} * (spec.rails + 1) * kNicMemory +
+                  taken.networkNamespaces * kNamespaceMemory;
+  return taken;
+}
+
+Result<std::unique_ptr<site::Cluster>> make(const site::ClusterSpec& spec) {
+  ClusterSpec own;
+  own.nodes = spec.nodes;
+  own.ranks_per_node = spec.ranksPerNode;
+  own.rails = spec.rails;
+  own.rail_rate = spec.railRate;
+  own.congestion_control = spec.congestionControl;
+  RETURN_IF_ERROR(own.check());
+  return std::unique_ptr<site::Cluster>(std::make_unique<Cluster>(own));
+}
+
+}  // namespace
+
+constinit const site::Kind kKind{.name = "netns",
+                                 .summary =
+                                     "a network namespace per node, on this machine, with "
+                                     "shaped rails between them",
+                                 .most = site::kMost,
+                                 .runsRanks = true,
+                                 .mayHaveGpus = true,
+                                 .shapesRails = true,
+                                 .strikesManagement = true,
+                                 .refusal = refusal,
+                                 .footprint = footprint,
+                                 .make = make};
+
+}  // namespace faultline::netns

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace faultline::site {
+
+/// Processes of ours on the nodes of a cluster, each with a message channel: ranks, or the guards
+/// of nodes. Started together, ended together; none outlives this object. Not thread-safe.
+class Processes {
+ public:
+  virtual ~Processes() = default;
+  Processes() = default;
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  /// `process`: its place in the list that was started.
+  using Received = std::function<Status(int process, const nlohmann::json& message)>;
+  /// Waits at most `timeout` for messages, and hands every one to `received`. One that ends without
+  /// having said why is handed over as wire::Gone, once. Errors of `received` are this call's. Also
+  /// returns when `interruptFd` is readable (-1: there is none).
+  virtual Status poll(Duration timeout, int interruptFd, const Received& received) = 0;
+
+  /// Sends a message to every one that still lives.
+  virtual void broadcast(const nlohmann::json& message) = 0;
+
+  /// SIGKILL to all, and waits until they are gone.
+  virtual Status kill() = 0;
+  virtual bool allEnded() const = 0;
+};
+
+}  // namespace faultline::site

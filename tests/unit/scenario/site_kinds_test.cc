@@ -1,0 +1,95 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "harness/scenario/reader.h"
+#include "harness/site/kinds/kinds.h"
+
+// Kinds of clusters are told by the properties in their rows.
+
+namespace faultline::site {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(SiteKinds, AreFoundByNameAndHaveAllThatIsAskedOfARow) {
+  ASSERT_FALSE(kinds().empty());
+  for (const Kind* const kind : kinds()) {
+    EXPECT_EQ(findKind(kind->name), kind);
+    EXPECT_FALSE(kind->summary.empty()) << kind->name;
+    EXPECT_LE(kind->most.nodes, kMost.nodes) << kind->name;
+    EXPECT_LE(kind->most.ranksPerNode, kMost.ranksPerNode) << kind->name;
+    EXPECT_LE(kind->most.rails, kMost.rails) << kind->name;
+    EXPECT_GE(kind->most.nodes, 1) << kind->name;
+    ClusterSpec spec;
+    spec.nodes = 2;
+    spec.rails = 3;
+    const auto cluster = kind->make(spec);
+    ASSERT_TRUE(cluster.ok()) << kind->name << ": " << cluster.status().message();
+    EXPECT_EQ((*cluster)->nodes(), 2) << "known before it is built";
+    EXPECT_EQ((*cluster)->rails(), 3) << "known before it is built";
+    spec.nodes = kMost.nodes + 1;
+    EXPECT_EQ(kind->make(spec).status().code(), Code::kInvalidArgument) << kind->name;
+    const Footprint taken = kind->footprint(spec);
+    EXPECT_GT(taken.memory, kController.memory) << kind->name;
+    EXPECT_GE(taken.processes, 1) << kind->name;
+  }
+  EXPECT_EQ(findKind("nowhere"), nullptr);
+}
+
+TEST(SiteKinds, ARefusalNamesTheKeyAndWhatToDo) {
+  int possible = 0;
+  for (const Kind* const kind : kinds()) {
+    for (const injector::FaultKind& fault : injector::faultKinds()) {
+      const auto usual = injector::FaultParameters::parse(fault, {});
+      if (!usual.ok()) continue;  // a parameter has no usual value
+      const Refusal refusal = kind->refusal(fault, *usual);
+      EXPECT_EQ(refusal.key.empty(), refusal.reason.empty()) << kind->name << ", " << fault.name;
+      if (refusal.key.empty()) ++possible;
+    }
+  }
+  EXPECT_GT(possible, 0);
+}
+
+/// What a file says besides comments.
+std::string codeOf(const fs::path& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t comment = line.find("//");
+    text << line.substr(0, comment) << "\n";
+  }
+  return text.str();
+}
+
+// No file outside of a site's folder knows its classes, or an address of its own making.
+TEST(SiteKinds, NobodyOutsideOfASiteKnowsIt) {
+  const fs::path root = FAULTLINE_SOURCE_DIR;
+  // The verb `faultline lab` is a laboratory's own front; main starts its processes; doctor tries
+  // what each site needs.
+  const std::set<std::string> fronts{"harness/cli/lab_command.cc", "harness/cli/main.cc",
+                                     "harness/cli/machine_checks.cc"};
+  const std::regex known(R"(netns::|rdma_vm::|site/netns/|site/rdma_vm/|"10\.\d)");
+  int looked = 0;
+  for (const char* const top : {"base", "wire", "injector", "harness", "reports"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".cc" && extension != ".h") continue;
+      const std::string name = fs::relative(entry.path(), root).string();
+      if (name.starts_with("harness/site/") || fronts.contains(name)) continue;
+      ++looked;
+      const std::string code = codeOf(entry.path());
+      std::smatch found;
+      EXPECT_FALSE(std::regex_search(code, found, known)) << name << ": " << found.str();
+    }
+  }
+  EXPECT_GT(looked, 100);
+}
+
+}  // namespace
+}  // namespace faultline::site
