@@ -52,7 +52,7 @@ Result<std::int64_t> parseWithUnit(std::string_view text, std::span<const Unit> 
   for (const Unit& unit : units) {
     if (suffix != unit.suffix) continue;
     const double value = number * static_cast<double>(unit.factor);
-    constexpr auto kLargest = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 2);
+    constexpr auto kLargest = static_cast<double>(std::numeric_limits<std::int64_t>::max()) / 2;
     if (!(value >= 0 && value <= kLargest)) {
       return errorf(Code::kInvalidArgument, "'{}' is out of range for a {}", text, what);
     }

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Does every include follow the arrows of docs/design.md?
 
-    ci/check_arrows.py             the includes of all rooms
-    ci/check_arrows.py --headers   also: does each header compile alone? (minutes)
+    ci/check_arrows.py                     the includes of all rooms
+    ci/check_arrows.py --headers           also: does each header compile alone? (ten minutes)
+    ci/check_arrows.py --changed-headers   that of the headers that have changed (ci/changed.py)
 
 The table "Rooms and arrows" there names each room (a folder) and the rooms whose headers it may
 include; every room may include base and itself. Exit code 1, with the place, for an include that the
-table does not allow, an arrow of the table that nobody uses, a room that it does not know, or a circle.
+table does not allow, an arrow of the table that nobody uses, a room that it does not know, or a circle;
+3 where there is no commit to compare with.
 """
 
 import concurrent.futures
@@ -138,7 +140,8 @@ def compile_flags():
     return flags
 
 
-def check_headers():
+def check_headers(of):
+    """Which of these headers do not compile alone."""
     flags = compile_flags()
 
     def problem(name):
@@ -156,7 +159,7 @@ def check_headers():
         first = next((line for line in run.stderr.splitlines() if "error" in line), run.stderr)
         return f"{name} does not compile alone: {first}"
 
-    headers = [name for _, name in sources() if name.endswith(".h")]
+    headers = [name for _, name in sources() if name.endswith(".h") and name in of]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return [found for found in pool.map(problem, headers) if found]
 
@@ -164,7 +167,14 @@ def check_headers():
 def main():
     problems = check_arrows()
     if sys.argv[1:] == ["--headers"]:
-        problems += check_headers()
+        problems += check_headers({name for _, name in sources()})
+    elif sys.argv[1:] == ["--changed-headers"]:
+        import changed
+        names, since = changed.files()
+        if names is None:
+            print(since, file=sys.stderr)
+            return 3
+        problems += check_headers(set(names))
     elif sys.argv[1:]:
         sys.exit(__doc__)
     for text in problems:

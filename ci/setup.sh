@@ -13,7 +13,8 @@ build=(git g++ cmake ninja-build ccache pkg-config
   libfmt-dev libtinyxml2-dev libsqlite3-dev libre2-dev libssl-dev libgtest-dev libgmock-dev libbenchmark-dev libhwloc-dev
   libibverbs-dev)
 scenarios=(iproute2 iperf3)
-tests=(clang lld procps nodejs)
+# Of other versions clang-format breaks other lines, and clang-tidy finds other things.
+tests=(clang clang-format-14 clang-tidy-14 lld procps nodejs python3)
 # Of the soft-RoCE laboratory (docs/rdma_lab.md): guests, and programs that run in them.
 laboratory=(qemu-system-x86 busybox kmod rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest)
 

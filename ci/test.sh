@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Everything that this machine can check: builds all, runs all tests, then those of what handles memory
 # by itself or lives in other programs again under the address, undefined-behaviour and thread
-# sanitizers (of the rest: ci/nightly/run.sh sanitizers). Skipped tests are listed with
+# sanitizers (of the rest: ci/nightly/run.sh sanitizers). What has changed since $FAULTLINE_BASE (or
+# what ci/changed.py takes for it) is read by clang-tidy, as much of it as takes a minute, and its
+# headers must compile alone; of all files: ci/nightly/run.sh sources. Skipped tests are listed with
 # their reasons. The last line is "N passed, N failed"; exit code 1 when anything failed.
 #
 #   ci/test.sh          all of that: within 45 minutes from nothing on two cores
-#   ci/test.sh quick    for who changes one thing: the release build, unit and property tests, and
-#                       scenarios/quickstart.yaml in network namespaces
+#   ci/test.sh quick    for who changes one thing: the format of the sources, the release build, unit
+#                       and property tests, and scenarios/quickstart.yaml in network namespaces
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -32,12 +34,15 @@ fi
 # the rest. Told beside what they took, and no failure, since machines are busy.
 if [[ $what == all ]]; then
   readonly parts=(build unit netns guests sanitizers other)
-  declare -A budget=([build]=780 [unit]=240 [netns]=840 [guests]=300 [sanitizers]=480 [other]=60)
+  declare -A budget=([build]=780 [unit]=240 [netns]=780 [guests]=300 [sanitizers]=480 [other]=120)
 else
   readonly parts=(build unit netns)
   declare -A budget=([build]=150 [unit]=210 [netns]=120)
 fi
 declare -A used=()
+
+# After so long clang-tidy is given no further files: a change of some twenty is done in half of it.
+readonly tidy_seconds=45
 
 passed=0
 failed=0
@@ -104,6 +109,24 @@ run_tests() {
     --progress "$@" || true
   count "$junit" "$name"
   rm -f "$junit"
+}
+
+# look_at NAME COMMAND...: a check that is no ctest test. It exits with 3 or 77 where this machine cannot
+# make it, and says why.
+look_at() {
+  local name=$1 status=0 said
+  shift
+  say "check: $name"
+  said=$("$@" 2>&1) || status=$?
+  echo "$said"
+  case $status in
+    0)
+      passed=$((passed + 1))
+      skipped+=$(sed -n "s/^not looked at: /$name: /p" <<<"$said")$'\n'
+      ;;
+    3 | 77) skipped+="$name: $(tail -n 1 <<<"$said")"$'\n' ;;
+    *) fail "$name (see above)" ;;
+  esac
 }
 
 # Where there is no idle scheduling class, each is built when it is wanted.
@@ -181,6 +204,9 @@ begin() {
 }
 
 test_quickly() {
+  begin unit
+  look_at format ci/check_format.sh
+  begin build
   say "build: release"
   if ! configure_and_build release unit_and_property faultline; then
     fail "the release build"
@@ -214,6 +240,8 @@ test_all() {
     run_tests release guests -L rdma
     begin other
     run_tests release other -LE 'unit|property|cli|fuzz|netns|rdma'
+    look_at "clang-tidy of what has changed" ci/tidy.py --seconds "$tidy_seconds"
+    look_at "headers that have changed" ci/check_arrows.py --changed-headers
   else
     fail "the release build"
     build_meanwhile

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # What takes too long for every change: each signature of a fault some hundred times, half an hour of
-# random faults, thousands of seeds, all unit and property tests under sanitizers, the benchmarks, and
-# small mistakes in the code that the tests must notice (ci/nightly/mutate.sh).
+# random faults, thousands of seeds, all unit and property tests under sanitizers, the benchmarks,
+# small mistakes in the code that the tests must notice (ci/nightly/mutate.sh), and of all sources what
+# ci/test.sh asks of those that changed (clang-tidy; headers that compile alone).
 # Takes some hours; wants root or a user namespace, and a machine with nothing else to do.
 #
-#   ci/nightly/run.sh [PART...]      acceptance soak property sanitizers bench mutants report; without
-#                                    one: all
+#   ci/nightly/run.sh [PART...]      acceptance soak property sanitizers bench mutants sources report;
+#                                    without one: all
 #
 # Everything goes into one folder, $NIGHTLY_OUT (default: nightly-out). What was done there already,
 # by the same commit and with the same settings, is not done again, so that a run that was broken
@@ -52,7 +53,7 @@ if ((lanes > 1 && lanes * cores_of_a_lane > $(nproc))); then
   exit 2
 fi
 
-all_parts=(acceptance soak property sanitizers bench mutants report)
+all_parts=(acceptance soak property sanitizers bench mutants sources report)
 parts=("$@")
 ((${#parts[@]})) || parts=("${all_parts[@]}")
 for part in "${parts[@]}"; do
@@ -295,6 +296,13 @@ mutants() {
   return $good
 }
 
+sources() {
+  local good=0
+  once sources clang-tidy ci/tidy.py --all || good=1
+  once sources headers ci/check_arrows.py --headers || good=1
+  return $good
+}
+
 # What was injected against what was found, over all that is there; and all scenarios in one table.
 report() {
   local folders=() status=0
@@ -318,6 +326,7 @@ targets=(faultline)
 for part in "${parts[@]}"; do
   [[ $part == property ]] && targets+=(property_channel property_schedule)
   [[ $part == bench ]] && targets+=(bench_point_to_point)
+  [[ $part == sources ]] && targets+=(property_mutants) # has sources that are made
 done
 configure_and_build release "${targets[@]}" >"$out/build.txt" 2>&1 || {
   tail -n 20 "$out/build.txt" >&2

@@ -106,8 +106,11 @@ class Player {
 
   Status play(Observed& observed) {
     if (!isOpen()) return wrong("it belongs to no run");
-    if (ranks_) runs_.push_back(ranks_->finish(std::move(observed)));
-    if (programs_) runs_.push_back(programs_->finish(std::move(observed)));
+    if (ranks_) {
+      runs_.push_back(ranks_->finish(std::move(observed)));
+    } else if (programs_) {
+      runs_.push_back(programs_->finish(std::move(observed)));
+    }
     ranks_.reset();
     programs_.reset();
     return okStatus();

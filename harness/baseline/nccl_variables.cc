@@ -10,7 +10,7 @@ namespace faultline::baseline {
 std::map<std::string, std::string> ncclVariables(std::string_view strategy,
                                                  const Parameters& options) {
   if (strategy != kNccl) return {};
-  const std::string mode = options.get<std::string>(kMode);
+  const std::string& mode = options.get<std::string>(kMode);
   const bool failover = mode == kPortFailover;
   const char* const on = failover ? "1" : "0";
   std::map<std::string, std::string> variables{

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "resilient_ccl/channel/mutant.h"
 
 namespace faultline::channel {
 
@@ -20,29 +19,27 @@ class Arrivals {
 
   /// The datagram with `number`, from 1, has come in. A second time, and it changes nothing.
   void note(std::uint64_t number, TimePoint now) {
-    const std::uint64_t least = mutant(Mutant::kOneLostIsAGap) ? 1 : kLeastGap;
-    const Duration patience = mutant(Mutant::kOvertakenIsLost) ? Duration{} : kOrderKept;
-    if (number > newest_ || mutant(Mutant::kRepeatedIsAGap)) {
-      if (open_ && now - seen_ >= patience) {
-        gaps_ += mutant(Mutant::kGapsIgnored) ? 0 : 1;
+    if (number > newest_) {
+      if (open_ && now - seen_ >= kOrderKept) {
+        ++gaps_;
         open_ = false;
       }
       const std::uint64_t missing = number - newest_ - 1;
-      if (!open_ && missing >= least) {
+      if (!open_ && missing >= kLeastGap) {
         open_ = true;
         begin_ = newest_ + 1;
         end_ = number;
         seen_ = now;
       }
       newest_ = number;
-    } else if (number >= begin_ && number < end_ && !mutant(Mutant::kOvertakenStaysLost)) {
+    } else if (number >= begin_ && number < end_) {
       // What is missing on one side of it may be lost all the same.
       if (number - begin_ >= end_ - number) {
         end_ = number;
       } else {
         begin_ = number + 1;
       }
-      open_ = open_ && end_ - begin_ >= least;
+      open_ = open_ && end_ - begin_ >= kLeastGap;
     }
   }
 

@@ -4,8 +4,6 @@
 #include <cassert>
 #include <cstring>
 
-#include "resilient_ccl/channel/mutant.h"
-
 namespace faultline::channel {
 
 // Sequence numbers count from 1 on the wire (0 means unreliable) and from 0 in receipts.
@@ -39,7 +37,7 @@ void ControlStream::collect(
                open.firstTurn + open.attempts, urgent);
       const Duration pause =
           std::min(kLongestPause, kFirstPause * (1 << std::min(open.attempts, 10)));
-      open.due = mutant(Mutant::kRecordNotRepeated) ? TimePoint::max() : now + pause;
+      open.due = now + pause;
       ++open.attempts;
     }
   }
@@ -63,7 +61,7 @@ void ControlStream::acknowledged(const Receipt& receipt) {
 
 bool ControlStream::accept(std::uint64_t sequence) {
   if (sequence == 0 || !received_.reaches(sequence - 1)) return false;
-  return received_.add(sequence - 1) || mutant(Mutant::kRepetitionObeyed);
+  return received_.add(sequence - 1);
 }
 
 }  // namespace faultline::channel

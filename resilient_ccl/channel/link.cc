@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 
-#include "resilient_ccl/channel/mutant.h"
 #include "resilient_ccl/channel/partners.h"
 
 // Messages and chunks. Repair is in link_repair.cc, datagrams and probes in link_control.cc.
@@ -176,7 +175,7 @@ void Link::enqueueMessage(std::uint64_t id, SendMessage& message, const GrantRec
   message.region = {grant.address, grant.regionKey};
   if (isSmall(static_cast<std::uint64_t>(message.length))) {
     message.copy.assign(message.data, message.data + message.length);
-    if (!mutant(Mutant::kSmallNotCopied)) message.data = message.copy.data();
+    message.data = message.copy.data();
     message.told = true;
     io_.sendDone(message.token);
   }
@@ -241,7 +240,7 @@ void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
   }
   if (state.inFlightBytes == 0) state.degradation.begin(heardFor_);
   state.inFlight.push_back({header.sequence, header.length, chunk, copied,
-                            /*settled=*/mutant(Mutant::kDoneWhenSubmitted),
+                            /*settled=*/false,
                             /*second=*/copied});
   state.inFlightBytes += length;
   loadMeter_.update(outstandingBytes(), 0, now);
@@ -256,7 +255,6 @@ void Link::submit(int rail, const ChunkRef& chunk, bool copied, TimePoint now) {
     counters_.bytesResent += length;
   }
   io_.submit(rail, header, message.data + chunk.offset, message.region);
-  if (mutant(Mutant::kDoneWhenSubmitted)) chunkDelivered(chunk, now);
 }
 
 bool Link::delivered() const {
@@ -328,8 +326,8 @@ void Link::settle(int rail, const InFlight& open, TimePoint now) {
     // The user may get the message back now: the other rail must not read it any more.
     if (const auto [other, twin] = twinOf(rail, open.chunk); twin != nullptr) {
       if (!open.second) payForUselessCopy(open.length);
-      twin->settled = !mutant(Mutant::kCopiesCountTwice);
-      if (!mutant(Mutant::kCopyStillRead) && io_.detach(other, twin->sequence)) {
+      twin->settled = true;
+      if (io_.detach(other, twin->sequence)) {
         rails_[other].inFlightBytes -= twin->length;
         twin->length = 0;
       }
@@ -453,25 +451,22 @@ void Link::onChunkArrived(int rail, const ChunkHeader& header, TimePoint now) {
   if (header.slot == transport::kNoSlot) return;  // withdrawn
   if (found != slots_.end()) begin(found->second, header, now);
   const std::uint64_t chunk = cut_.number(header.messageLength, header.offset);
-  if (!isNew || found == slots_.end() ||
-      (found->second.arrived[chunk] && !mutant(Mutant::kRepeatedChunkCounts))) {
+  if (!isNew || found == slots_.end() || found->second.arrived[chunk]) {
     ++counters_.chunksDuplicate;
     counters_.bytesDuplicate += header.length;
     return;
   }
   Slot& slot = found->second;
-  if (const int writer = writerOf({header.slot, chunk});
-      writer >= 0 && !mutant(Mutant::kNotDiverted)) {
+  if (const int writer = writerOf({header.slot, chunk}); writer >= 0) {
     io_.divert(writer);  // or it would still write when the message has been handed over
     rails_[writer].placing.reset();
   }
-  if (staged && !mutant(Mutant::kStagedNotPlaced))
-    std::copy_n(state.staging.data(), header.length, slot.region + header.offset);
+  if (staged) std::copy_n(state.staging.data(), header.length, slot.region + header.offset);
   slot.arrived[chunk] = true;
   ++counters_.chunksArrived;
   counters_.bytesArrived += header.length;
   received(header.slot, now);
-  if (--slot.chunksLeft > mutant(Mutant::kReceiveDoneOneChunkEarly)) return;
+  if (--slot.chunksLeft > 0) return;
   const std::uint64_t token = slot.token;
   const Bytes length = slot.length;
   begun_.erase(header.slot);

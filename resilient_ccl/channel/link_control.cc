@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "resilient_ccl/channel/link.h"
-#include "resilient_ccl/channel/mutant.h"
 
 // Control datagrams: grants, acknowledgements, words about rails, probes.
 
@@ -34,8 +33,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
   for (int rail = 0; rail < known; ++rail) {
     const RailReceipt& receipt = datagram.rails[rail];
     const Rail& state = rails_[rail];
-    const bool current = receipt.isOf(state.epoch) || mutant(Mutant::kOldReceiptBelieved);
-    if (state.phase != Phase::kUp || !current) continue;
+    if (state.phase != Phase::kUp || !receipt.isOf(state.epoch)) continue;
     acknowledge(rail, receipt.after(state.acknowledged), now);
   }
   // After the receipts: progress that they tell of was before what this datagram shows to be lost.
@@ -74,7 +72,7 @@ void Link::onDatagram(int path, const Datagram& datagram, TimePoint now) {
               path, ProbeReplyRecord{.round = probe->round, .frame = probe->frame, .heard = {}});
           if (probe->frame != 0) break;  // the short one of its round says the rest
           prober_.heard(path, probe->round);
-          if (probe->trial != 0 && !mutant(Mutant::kNobodyJoinsATrial)) {
+          if (probe->trial != 0) {
             probeUntil(now + kAssistRounds * options_.suspectProbeInterval, now);
             triesPath = triesPath || probe->trial == ProbeRecord::kThisPath;
           }
@@ -163,8 +161,7 @@ void Link::grantTaken(const Slot& slot, std::optional<bool> byShort) {
 void Link::grantArrived(const GrantRecord& grant, TimePoint now) {
   const auto waiting = awaitingGrant_.find(grant.key);
   if (waiting == awaitingGrant_.end()) {
-    const bool ended = sendStreams_.contains(streamOf(grant.key));
-    if (ended && !mutant(Mutant::kGrantsOfClosedKept)) return;
+    if (sendStreams_.contains(streamOf(grant.key))) return;
     grants_[grant.key] = grant;
     if (grants_.size() > kMostEarlyGrants) {
       fail(errorf(Code::kInvalidArgument, "{} grants {} messages that nobody has sent",
@@ -178,7 +175,6 @@ void Link::grantArrived(const GrantRecord& grant, TimePoint now) {
 }
 
 void Link::acknowledgeRecord(bool mayWait, TimePoint now) {
-  if (mutant(Mutant::kRecordNotAcknowledged)) return;
   if (mayWait && options_.smallMessage > 0) {
     acknowledgements_.grants(now);
   } else {
@@ -259,8 +255,7 @@ Duration Link::probeInterval(TimePoint now) const {
     // No verdicts, but a lost acknowledgement must be asked for: every answer carries receipts.
     const bool open =
         std::ranges::any_of(rails_, [](const Rail& rail) { return !rail.inFlight.empty(); });
-    const bool asked = open && !mutant(Mutant::kAcknowledgementNotAskedFor);
-    return asked ? options_.idleProbeInterval : Duration::max();
+    return open ? options_.idleProbeInterval : Duration::max();
   }
   Duration interval = busy() || doubted_ ? options_.idleProbeInterval : Duration::max();
   if (now < probeUntil_) interval = std::min(interval, options_.suspectProbeInterval);

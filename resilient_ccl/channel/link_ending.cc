@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "resilient_ccl/channel/link.h"
-#include "resilient_ccl/channel/mutant.h"
 
 // When a link is given up: budgets, doubts, and what is said then.
 
 namespace faultline::channel {
 
 void Link::checkBudget(TimePoint now) {
-  if (!options_.resilient || !busy() || mutant(Mutant::kNoGiveUp)) return;
+  if (!options_.resilient || !busy()) return;
   const Duration budget = options_.giveUp;
   const auto allowance = [&] { return formatDuration(budget); };
   const auto spent = [&](TimePoint since) { return now - std::max(since, busySince_) > budget; };
@@ -62,11 +61,10 @@ void Link::doubt(TimePoint now) {
   if (failed_ || !options_.resilient || doubted_) return;
   doubted_ = examine(now);
   io_.watchRefusals(true);
-  if (mutant(Mutant::kDoubtIsProof)) onRefused(now);
 }
 
 void Link::checkDoubt() {
-  if (!doubted_ || mutant(Mutant::kDoubtKept)) return;
+  if (!doubted_) return;
   for (int path = 0; path < paths(); ++path) {
     if (prober_.reach(path, *doubted_) != Reach::kAnswers) continue;
     doubted_.reset();
@@ -80,7 +78,7 @@ void Link::checkDoubt() {
 void Link::onRefused(TimePoint /*now*/) {
   checkDoubt();
   if (failed_ || !doubted_) return;
-  if (liveRails() > 0 && !mutant(Mutant::kDoubtIsProof)) return;
+  if (liveRails() > 0) return;
   fail(errorf(Code::kUnavailable,
               "the process of {} is gone: its rails have ended, and its host refuses what is sent "
               "to it",

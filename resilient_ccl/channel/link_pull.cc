@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "resilient_ccl/channel/link.h"
-#include "resilient_ccl/channel/mutant.h"
 
 // How much a rail may have outstanding, which rail takes the next chunk, which chunks go again
 // over a faster one, and whether a rail is far slower than the others.
@@ -18,8 +17,8 @@ Bytes Link::windowFor(int rail, Bytes chunk) const {
 
 bool Link::hasRoom(int rail, Bytes chunk) const {
   const Rail& state = rails_[rail];
-  return (state.acknowledged.reaches(state.nextSequence) || mutant(Mutant::kReachIgnored)) &&
-         (state.inFlightBytes < windowFor(rail, chunk) || mutant(Mutant::kWindowIgnored));
+  return state.acknowledged.reaches(state.nextSequence) &&
+         state.inFlightBytes < windowFor(rail, chunk);
 }
 
 double Link::guessRate() const {
@@ -103,9 +102,7 @@ int Link::nextPuller(TimePoint now) const {
 bool Link::mayCopy(const InFlight& open) const {
   const Bytes length = open.length;
   const Bytes copied = sends_.at(open.chunk.message).copied;
-  if (mutant(Mutant::kTailBudgetIgnored)) return true;
-  return copied + length <= options_.tailBudget &&
-         (length <= tailCredit_ || mutant(Mutant::kTailShareIgnored));
+  return copied + length <= options_.tailBudget && length <= tailCredit_;
 }
 
 /// The debt has a bound, so that there are copies again some time after a rail has got slow.
@@ -115,8 +112,7 @@ void Link::payForUselessCopy(Bytes length) {
 
 Link::InFlight* Link::tailOf(int rail, double& seconds) {
   Rail& state = rails_[rail];
-  const bool fixed = state.lateWrites && !mutant(Mutant::kTailFromLateWrites);
-  if (state.phase != Phase::kUp || fixed) return nullptr;
+  if (state.phase != Phase::kUp || state.lateWrites) return nullptr;
   Bytes upToHere = state.inFlightBytes;
   for (auto open = state.inFlight.rbegin(); open != state.inFlight.rend(); ++open) {
     const bool copyable = !open->settled && !open->copied && mayCopy(*open);
@@ -147,8 +143,7 @@ void Link::copyTail(TimePoint now) {
     double soonest = std::numeric_limits<double>::infinity();
     for (int rail = 0; rail < options_.rails; ++rail) {
       const Rail& state = rails_[rail];
-      const bool fixed = state.lateWrites && !mutant(Mutant::kTailOverLateWrites);
-      if (rail == slow || state.phase != Phase::kUp || fixed) continue;
+      if (rail == slow || state.phase != Phase::kUp || state.lateWrites) continue;
       if (!hasRoom(rail, chunkBytes(last->chunk.message))) continue;
       const double done = secondsUntil(rail, last->length);
       if (done >= soonest) continue;
@@ -188,7 +183,7 @@ void Link::compareRates(TimePoint now) {
         .reference = fastest,
         .granule = AcknowledgementPacing::kChunksTogether * options_.chunkBytes,
         .idle = state.inFlightBytes == 0,
-        .silenceProves = whole || mutant(Mutant::kSilentPathIsSlow)};
+        .silenceProves = whole};
     if (state.degradation.observe(moment)) tellDegradation(rail, now);
   }
 }

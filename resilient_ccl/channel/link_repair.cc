@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "resilient_ccl/channel/link.h"
-#include "resilient_ccl/channel/mutant.h"
 
 // Hot repair and failback: what happens to a rail that fails, and how it comes back.
 
@@ -12,7 +11,7 @@ namespace faultline::channel {
 
 void Link::start(TimePoint now) {
   if (failed_ || started_ || !options_.resilient) return;
-  started_ = !mutant(Mutant::kMissingNotProbed);
+  started_ = true;
   for (int rail = 0; rail < options_.rails; ++rail) {
     Rail& state = rails_[rail];
     if (state.epoch > 0) continue;
@@ -31,7 +30,7 @@ void Link::reportMissing(int rail, TimePoint now) {
   if (!toldOfPort) state.lastCause = ownPort ? Cause::kLocalNic : Cause::kPath;
   ++counters_.failovers;
   state.latestFailover = nextFailover_++;
-  if (ownPort && !mutant(Mutant::kMissingNotTold)) {
+  if (ownPort) {
     sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, {.cause = Cause::kLocalNic});
   }
   Failover record;
@@ -62,7 +61,6 @@ void Link::onRailOpened(int rail, std::uint32_t epoch, TimePoint now) {
   state.upSince = now;
   beginProofs(rail, now);
   if (noRailSince_ != TimePoint::max()) delivery_.returned(noRailSince_, now);
-  if (mutant(Mutant::kOpeningIsProgress)) delivery_.delivered(now);
   noRailSince_ = TimePoint::max();
   if (epoch > 1 || started_) {
     ++counters_.failbacks;
@@ -88,7 +86,7 @@ bool Link::onHello(int rail, std::uint32_t epoch, std::uint32_t attempt, TimePoi
   Rail& state = rails_[rail];
   if (failed_ || identity_.connects || attempt <= state.attempts) return false;
   const bool lostThere = state.phase == Phase::kUp && epoch == state.epoch;
-  if (lostThere && !mutant(Mutant::kHalfOpenKept)) onRailFailed(rail, Cause::kRail, now);
+  if (lostThere) onRailFailed(rail, Cause::kRail, now);
   if (state.phase != Phase::kDown || !state.portUp || epoch != state.epoch + 1) return false;
   state.attempts = attempt;
   return true;
@@ -125,7 +123,6 @@ void Link::blamePort(int rail, Cause cause, TimePoint now) {
   const bool since = now - state.failedAt <= kLatestPortEvent && prober_.answeredInARow(rail) == 0;
   const bool gone = state.phase == Phase::kFencing || state.phase == Phase::kDown;
   if (state.lastCause != Cause::kPath || !gone || !since) return;
-  if (mutant(Mutant::kLatePortIgnored)) return;
   state.lastCause = cause;
   if (const auto found = failovers_.find(state.latestFailover); found != failovers_.end()) {
     Failover& record = found->second.record;
@@ -136,7 +133,7 @@ void Link::blamePort(int rail, Cause cause, TimePoint now) {
   } else {
     io_.causeFound(rail, cause);
   }
-  if (cause == Cause::kLocalNic && !mutant(Mutant::kLatePortNotTold)) {
+  if (cause == Cause::kLocalNic) {
     sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, {.cause = cause});
   }
 }
@@ -163,14 +160,12 @@ void Link::losesFramesUntilProved(int rail, Bytes frame, TimePoint now) {
 
 /// It failed again soon after its return.
 void Link::holdOffLonger(Rail& state) const {
-  if (mutant(Mutant::kHoldOffFixed)) return;
   state.holdOff = std::min(state.holdOff * options_.holdOffGrowth, options_.longestHoldOff);
 }
 
 void Link::beginFence(int rail, Failure failure, TimePoint now) {
   Rail& state = rails_[rail];
-  const bool byPath = failure.cause == Cause::kPath && !mutant(Mutant::kPortNotLookedAt);
-  if (byPath && io_.portLost(rail)) {
+  if (failure.cause == Cause::kPath && io_.portLost(rail)) {
     failure.cause = Cause::kLocalNic;
     failure.direction = DeadDirection::kUnknown;
   }
@@ -214,12 +209,8 @@ void Link::beginFence(int rail, Failure failure, TimePoint now) {
   endDegradation(rail, now);
 
   // What has not been handed to the rail need not wait for the fence.
-  if (!mutant(Mutant::kQueueLeftOnDeadRail)) pinQueues();
-  if (!mutant(Mutant::kPeerNotTold)) {
-    sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, failure);
-  }
-  const bool open = mutant(Mutant::kNoFence) || (failure.told && mutant(Mutant::kFenceAtOneEnd));
-  if (open) return onRailFenced(rail, now);
+  pinQueues();
+  sendRailRecord(RecordType::kRailFailed, rail, state.epoch, {}, failure);
   io_.fenceRail(rail);
 }
 
@@ -242,12 +233,12 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
   const int rail = static_cast<int>(record.rail);
   Rail& state = rails_[rail];
   const auto cause = static_cast<Cause>(record.cause);
-  const Failure told{.cause = mutant(Mutant::kCauseNotMirrored) ? cause : mirrored(cause),
+  const Failure told{.cause = mirrored(cause),
                      .direction = mirrored(static_cast<DeadDirection>(record.deadDirection)),
                      .told = true,
                      .stalled = record.stalled != 0,
                      .frame = std::min<Bytes>(record.frame, kLongestFrame)};
-  if (record.epoch == state.epoch + 1 && !mutant(Mutant::kLostNextEpochIgnored) &&
+  if (record.epoch == state.epoch + 1 &&
       (state.phase == Phase::kDown || state.phase == Phase::kOpening)) {
     // The peer had the connection of the next epoch and lost it before this end had it: nothing
     // was sent or received on it here.
@@ -261,12 +252,12 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
     return;
   }
   // Late word about an earlier epoch.
-  if (record.epoch != state.epoch && !mutant(Mutant::kOldWordBelieved)) return;
+  if (record.epoch != state.epoch) return;
   if (awaited(state)) {  // for `start` to say
     if (told.cause == Cause::kRemoteNic) state.lastCause = told.cause;
     return;
   }
-  if (state.phase == Phase::kUp && !mutant(Mutant::kToldPeerIgnores)) beginFence(rail, told, now);
+  if (state.phase == Phase::kUp) beginFence(rail, told, now);
   if (failed_) return;
   if (told.cause == Cause::kRemoteNic) blamePort(rail, told.cause, now);
   if (state.phase != Phase::kFencing) return;
@@ -287,15 +278,13 @@ void Link::peerGaveUp(const RailRecord& record, bool fenced, TimePoint now) {
   }
   if (!fenced) return;
   state.remoteFenced = true;
-  state.remoteHeld = mutant(Mutant::kResendEverything) ? Receipt{} : record.held;
-  if (mutant(Mutant::kLedgerOffByOne)) state.remoteHeld.add(state.remoteHeld.base);
+  state.remoteHeld = record.held;
   maybeFinishFence(rail, now);
 }
 
 void Link::maybeFinishFence(int rail, TimePoint now) {
   Rail& state = rails_[rail];
-  if (!state.localFenced && !mutant(Mutant::kResendBeforeOwnFence)) return;
-  if (!state.remoteFenced && !mutant(Mutant::kResendWithoutExchange)) return;
+  if (!state.localFenced || !state.remoteFenced) return;
   railDown(rail, now);
   const int index = std::exchange(state.failover, -1);
   OpenFailover& failover = failovers_.at(index);
@@ -306,8 +295,7 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   std::deque<InFlight> outstanding = std::exchange(state.inFlight, {});
   for (const InFlight& open : outstanding) {
     const Bytes arrived = state.remoteHeld.has(open.sequence) ? open.length : 0;
-    if (open.settled && !open.withdrawn && !mutant(Mutant::kSettledNotTwice))
-      failover.record.duplicateBytes += arrived;
+    if (open.settled && !open.withdrawn) failover.record.duplicateBytes += arrived;
     if (open.secondOf >= 0) secondEnded(open.secondOf, arrived, now);
   }
   std::erase_if(outstanding, [](const InFlight& open) { return open.settled; });
@@ -322,12 +310,10 @@ void Link::maybeFinishFence(int rail, TimePoint now) {
   for (auto open = outstanding.rbegin(); open != outstanding.rend(); ++open) {
     if (state.remoteHeld.has(open->sequence)) continue;
     ChunkRef chunk = open->chunk;
-    const bool inherited = chunk.failover >= 0 && !mutant(Mutant::kInheritedChunksForgotten);
-    if (inherited) failover.inherited.push_back(chunk.failover);
+    if (chunk.failover >= 0) failover.inherited.push_back(chunk.failover);
     chunk.failover = index;
     ++failover.chunksLeft;
-    const bool copied = open->copied && !mutant(Mutant::kCopyResent);
-    if (InFlight* const twin = copied ? twinOf(rail, open->chunk).second : nullptr) {
+    if (InFlight* const twin = open->copied ? twinOf(rail, open->chunk).second : nullptr) {
       twin->chunk.failover = index;  // on its way over another rail already
       twin->copied = false;
       continue;
@@ -407,21 +393,18 @@ void Link::maybeFinishFailover(int index, TimePoint now) {
 void Link::considerReturn(int rail, TimePoint now) {
   Rail& state = rails_[rail];
   if (state.phase != Phase::kDown || !identity_.connects || !state.portUp) return;
-  if (mutant(Mutant::kNoFailback)) return;
-  const bool proved =
+  const bool healed =
       answering(rail, now) && prober_.answeredInARow(rail) >= options_.answersToReturn;
-  const bool healed = proved || mutant(Mutant::kReturnWithoutProbes);
   if (options_.resilient && !awaited(state) && !healed) return;
   // A rail that flaps, or takes short messages only, is better than none.
-  const bool needed = healed && liveRails() == 0 && !mutant(Mutant::kLastRailHeldOff);
+  const bool needed = healed && liveRails() == 0;
   if ((now < state.mayReturn || !carriesFrames(state, now)) && !needed) return;
   connect(rail);
 }
 
 void Link::heard(TimePoint now) {
   if (now - lastHeard_ > silence()) heardSince_ = now;
-  const bool absent = now - lastHeard_ > kHeardBefore && !mutant(Mutant::kAbsenceIsSlowness);
-  heardFor_ += absent ? kHeardBefore : now - lastHeard_;
+  heardFor_ += std::min(now - lastHeard_, kHeardBefore);
   lastHeard_ = now;
 }
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "resilient_ccl/channel/link.h"
-#include "resilient_ccl/channel/mutant.h"
 
 // Messages that end without being delivered: withdrawn with their stream, at either end, or longer
 // than the receive that they meet. docs/channel.md, "Ends of streams".
@@ -51,20 +50,17 @@ void Link::receivesClosedThere(const StreamRecord& record, std::uint64_t sequenc
   state.lastRecord = sequence;
   endSends(streamOf(record),
            errorf(Code::kAborted, "{} receives nothing in this stream any more", identity_.name),
-           /*atOnce=*/mutant(Mutant::kFencedChunksNotAwaited), now);
+           /*atOnce=*/false, now);
 }
 
 /// `atOnce`: as far as no rail has late writes. Otherwise what is on a rail that is being fenced
 /// is waited for: the peer may have all of it, and would be told of a message that failed.
 void Link::endSends(const StreamKey& stream, const Status& why, bool atOnce, TimePoint now) {
   if (SendStream& state = sendStreams_[stream]; state.why.ok()) state.why = why;
-  if (!mutant(Mutant::kGrantsOfClosedKept)) {
-    std::erase_if(grants_, [&](const auto& grant) { return streamOf(grant.first) == stream; });
-  }
+  std::erase_if(grants_, [&](const auto& grant) { return streamOf(grant.first) == stream; });
   for (const std::uint64_t id : numbersIn(sends_, stream)) {
     // A small one is said to be done: it goes on, as long as the other end receives.
-    const bool goesOn =
-        sends_.at(id).told && !sendStreams_[stream].closedThere && !mutant(Mutant::kSmallWithdrawn);
+    const bool goesOn = sends_.at(id).told && !sendStreams_[stream].closedThere;
     if (!goesOn) withdrawSend(id, why, atOnce, now);
   }
   sendsFinished(stream);
@@ -98,7 +94,7 @@ void Link::withdrawSend(std::uint64_t id, const Status& why, bool atOnce, TimePo
       }
       gone[open.chunk.offset] = open.chunk.failover;
       open.settled = open.withdrawn = true;
-      if (!mutant(Mutant::kWithdrawnStillRead) && io_.detach(rail, open.sequence)) {
+      if (io_.detach(rail, open.sequence)) {
         state.inFlightBytes -= open.length;
         open.length = 0;
       }
@@ -125,13 +121,10 @@ void Link::sendsFinished(const StreamKey& stream) {
   if (!numbersIn(sends_, stream).empty()) return;
   ended->second.told = true;
   const StreamRecord record = recordOf(stream);
-  if (!mutant(Mutant::kCloseNotTold)) {
-    control_.send(RecordType::kSendsEnded, bytesOf(record), /*urgent=*/false);
-  }
+  control_.send(RecordType::kSendsEnded, bytesOf(record), /*urgent=*/false);
 }
 
 void Link::tellTooLong(const SendMessage& message, const GrantRecord& grant) {
-  if (grant.eager != 0 && mutant(Mutant::kEagerRefusalNotTold)) return;
   const TooLongRecord record{
       .key = grant.key, .length = static_cast<std::uint64_t>(message.length), .slot = grant.slot};
   control_.send(RecordType::kTooLong, bytesOf(record), /*urgent=*/false);
@@ -169,12 +162,12 @@ void Link::sendsEndedThere(const StreamRecord& record, TimePoint now) {
 void Link::endReceives(const StreamKey& stream, const Status& why, TimePoint now) {
   ReceiveStream& state = receiveStreams_[stream];
   if (state.why.ok()) state.why = why;
-  if (!std::exchange(state.told, true) && !mutant(Mutant::kCloseNotTold)) {
+  if (!std::exchange(state.told, true)) {
     const StreamRecord record = recordOf(stream);
     control_.send(RecordType::kReceivesClosed, bytesOf(record), /*urgent=*/false);
   }
   pacing_.forget(stream);
-  const bool waits = !state.ended && mayWriteLate() && !mutant(Mutant::kLateWriteNotAwaited);
+  const bool waits = !state.ended && mayWriteLate();
   for (const std::uint32_t id : numbersIn(slots_, stream)) {
     Slot& slot = slots_.at(id);
     if (slot.ended.ok()) {
@@ -203,7 +196,7 @@ void Link::stopReceiving(std::uint32_t slot, TimePoint now) {
   for (int rail = 0; rail < options_.rails; ++rail) {
     std::optional<Placing>& placing = rails_[rail].placing;
     if (!placing || placing->place.first != slot) continue;
-    if (!placing->staged && !mutant(Mutant::kWithdrawnStillWritten)) io_.divert(rail);
+    if (!placing->staged) io_.divert(rail);
     placing.reset();
   }
   io_.closeSlot(slot);

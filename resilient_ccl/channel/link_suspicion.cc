@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "resilient_ccl/channel/link.h"
-#include "resilient_ccl/channel/mutant.h"
 
 // A rail that makes no progress is suspected, tried, and given up or acquitted.
 
@@ -26,12 +25,12 @@ void Link::checkSuspicions(TimePoint now) {
       state.trial.begin(io_.delivery(rail));
       state.frames.begin(now);
       nextRound_ = now;
-      if (io_.portLost(rail) && !mutant(Mutant::kPortNotLookedAt)) {
+      if (io_.portLost(rail)) {
         onRailFailed(rail, Cause::kLocalNic, now);
       }
     }
     if (!state.suspected) continue;
-    if (prober_.convicted(rail) || mutant(Mutant::kVerdictFromSilence)) {
+    if (prober_.convicted(rail)) {
       beginFence(rail, {.cause = Cause::kPath, .direction = prober_.deadDirection(rail)}, now);
       continue;
     }
@@ -58,13 +57,12 @@ bool Link::stalled(int rail, TimePoint now) {
   if (!prober_.lostRounds(rail) && !traffic_[rail].interrupted()) return false;
   watchDelivery(rail, now);
   if (prober_.answeredInARow(rail) < Prober::kAnswersAfterLoss) return false;
-  if (mutant(Mutant::kKernelNotAsked)) return true;
   const Rail& state = rails_[rail];
   if (!state.trial.outstanding()) {
     newTrial(rail);
     return false;
   }
-  return state.trial.quiet(state.lastProgress, now) || mutant(Mutant::kRoundTripIgnored);
+  return state.trial.quiet(state.lastProgress, now);
 }
 
 /// When the transport has delivered something, only answers from now on count.
@@ -72,11 +70,7 @@ void Link::watchDelivery(int rail, TimePoint now) {
   Rail& state = rails_[rail];
   if (!state.trial.look(io_.delivery(rail), now)) return;
   state.frames.begin(now);
-  if (mutant(Mutant::kOneMoveIsEnough)) {
-    newTrial(rail);
-  } else {
-    prober_.countAgain(rail);
-  }
+  prober_.countAgain(rail);
 }
 
 void Link::newTrial(int rail) {
@@ -119,8 +113,7 @@ void Link::tellLostFrames(int rail, Bytes frame) {
 /// Datagrams pass and payload does not, for a good part of the budget. Pauses between messages are
 /// part of it: what is under way on the rail is under way in them, too.
 bool Link::stuck(int rail, TimePoint now) const {
-  return heardSince(rails_[rail].lastProgress, now) > options_.giveUp / kStuckShare &&
-         !mutant(Mutant::kStuckRailKept);
+  return heardSince(rails_[rail].lastProgress, now) > options_.giveUp / kStuckShare;
 }
 
 }  // namespace faultline::channel

@@ -1,7 +1,5 @@
 #include "resilient_ccl/channel/prober.h"
 
-#include "resilient_ccl/channel/mutant.h"
-
 namespace faultline::channel {
 
 Prober::Prober(int paths) : sentAt_(kRemembered), paths_(paths) {}
@@ -39,7 +37,7 @@ void Prober::answered(int path, std::uint32_t round, TimePoint now) {
     // The probes of the rounds lastAnswered + 1 .. + kProbesToConvict are open on the other path;
     // this answer belongs to a later one.
     Path& accused = paths_[other];
-    const bool together = now - accused.lastProof < kProofsApart && !mutant(Mutant::kBurstProves);
+    const bool together = now - accused.lastProof < kProofsApart;
     if (round <= accused.lastAnswered + kProbesToConvict || together) continue;
     ++accused.laterAnswers;
     accused.lastProof = now;

@@ -2,12 +2,7 @@
 
 #include <algorithm>
 
-#include "resilient_ccl/channel/mutant.h"
-
 namespace faultline::fabric {
-
-using channel::Mutant;
-using channel::mutant;
 
 namespace {
 
@@ -21,9 +16,6 @@ Where locate(std::span<const Sight> sights) {
   const auto seen = [&](Reach mine, Reach theirs) {
     return std::ranges::any_of(sights, [&](const Sight& sight) {
       // Who answers neither end may be damaged itself: its silence says nothing.
-      if (mutant(Mutant::kDamagedWitnessBelieved)) {
-        return sight.mine == mine || sight.theirs == theirs;
-      }
       return sight.mine == mine && sight.theirs == theirs;
     });
   };
@@ -68,10 +60,9 @@ void Triangulation::asked(int asker, int about, int rail, TimePoint now) {
 
 void Triangulation::answered(int witness, int about, int rail, Reach reach) {
   for (Case& open : cases_) {
-    if (open.peer != about && !mutant(Mutant::kAnswerOfAnotherCase)) continue;
-    if (open.rail != rail) continue;
+    if (open.peer != about || open.rail != rail) continue;
     for (Sight& sight : open.sights) {
-      if (sight.witness == witness || mutant(Mutant::kAnyAnswerForAll)) sight.theirs = reach;
+      if (sight.witness == witness) sight.theirs = reach;
     }
   }
 }
@@ -91,15 +82,14 @@ bool Triangulation::decided(Case& open, TimePoint now) {
   if (anyPath) {
     const bool answers = any(open.sights, &Sight::theirs, Reach::kAnswers);
     const bool silent = any(open.sights, &Sight::theirs, Reach::kSilent);
-    const bool heard = answers && !(silent && mutant(Mutant::kOneSilentOutweighs));
-    const Reach reach = heard ? Reach::kAnswers : silent ? Reach::kSilent : Reach::kUnknown;
+    const Reach reach = answers ? Reach::kAnswers : silent ? Reach::kSilent : Reach::kUnknown;
     if (!due && reach != Reach::kAnswers) return false;
     io_.sought(open.peer, reach);
     return true;
   }
   const Where where = locate(open.sights);
   // What answers once is alive: nothing that is still to come can change "between".
-  if (!due && where != Where::kBetween && !mutant(Mutant::kPlaceFromTheFirst)) return false;
+  if (!due && where != Where::kBetween) return false;
   io_.located(open.peer, open.rail, where);
   return true;
 }
@@ -109,8 +99,7 @@ void Triangulation::onTick(TimePoint now) {
     Reach reach = io_.reach(duty.about, duty.rail, duty.mark);
     if (reach == Reach::kUnknown && now < duty.deadline) return false;
     // Over one path silence must be told from a process that answers nowhere; over all it is that.
-    const bool nowhere = duty.rail == kAnyPath || mutant(Mutant::kNowhereIsSilent);
-    if (reach == Reach::kUnknown && nowhere) reach = Reach::kSilent;
+    if (reach == Reach::kUnknown && duty.rail == kAnyPath) reach = Reach::kSilent;
     io_.answer(duty.asker, duty.about, duty.rail, reach);
     return true;
   });

@@ -113,8 +113,8 @@ struct Delivery {
   /// Bytes wait in this machine with none under way, although the other one has room for them: the
   /// port does not take them.
   bool refused = false;
-  Duration roundTrip{};            ///< from sending to acknowledgement, smoothed; zero: not known
-  Duration variation{};            ///< of the round trip: its smoothed mean deviation (RFC 6298)
+  Duration roundTrip{};  ///< from sending to acknowledgement, smoothed; zero: not known
+  Duration variation{};  ///< of the round trip: its smoothed mean deviation (RFC 6298)
   /// Payload of a UDP datagram that is as long on the wire as the frames of this rail, bytes; 0:
   /// there are no such frames, or it is not known.
   Bytes frame = 0;

@@ -157,7 +157,7 @@ class PerftestTest : public LaboratoryTest {
 
   static constexpr Duration kStart = 30s;   // of a victim, until it is in full swing
   static constexpr Duration kStarts = 90s;  // for one that does
-  std::vector<int> untilTheEnd_;           // jobs that end with the case
+  std::vector<int> untilTheEnd_;            // jobs that end with the case
 };
 
 }  // namespace faultline::test

@@ -9,110 +9,32 @@
 #include <new>
 #include <ostream>
 
-#include "resilient_ccl/channel/mutant.h"
+#include "planted_bugs.h"
 #include "tests/support/arrivals_play.h"
 #include "tests/support/channel_player.h"
 #include "tests/support/witness_world.h"
 
-// Whether the seeded world would notice: each bug of channel/mutant.h is planted, and one of the
-// first seeds must find it. Without a bug the same library passes all of them.
+// Whether the seeded world would notice: each bug of tests/planted/bugs.txt is planted, and one of
+// the first seeds must find it. Without a bug the same library passes all of them.
 
 namespace faultline::test {
 namespace {
 
-using channel::Mutant;
+using planted::Bug;
 
 constexpr std::uint64_t kSeeds = 500;
 /// Of them those with which streams are closed, too: what only these find, the first ones do.
 constexpr std::uint64_t kClosingSeeds = 100;
 
-struct Planted {
-  Mutant mutant;
-  const char* name;
-
-  friend void PrintTo(const Planted& planted, std::ostream* out) { *out << planted.name; }
+struct Tried : planted::NamedBug {
+  friend void PrintTo(const Tried& tried, std::ostream* out) { *out << tried.name; }
 };
 
-constexpr Planted kMutants[] = {
-    {Mutant::kRepeatedChunkCounts, "RepeatedChunkCounts"},
-    {Mutant::kReceiveDoneOneChunkEarly, "ReceiveDoneOneChunkEarly"},
-    {Mutant::kNotDiverted, "NotDiverted"},
-    {Mutant::kStagedNotPlaced, "StagedNotPlaced"},
-    {Mutant::kCopiesCountTwice, "CopiesCountTwice"},
-    {Mutant::kTailBudgetIgnored, "TailBudgetIgnored"},
-    {Mutant::kTailShareIgnored, "TailShareIgnored"},
-    {Mutant::kWindowIgnored, "WindowIgnored"},
-    {Mutant::kReachIgnored, "ReachIgnored"},
-    {Mutant::kRepetitionObeyed, "RepetitionObeyed"},
-    {Mutant::kWithdrawnStillRead, "WithdrawnStillRead"},
-    {Mutant::kWithdrawnStillWritten, "WithdrawnStillWritten"},
-    {Mutant::kLateWriteNotAwaited, "LateWriteNotAwaited"},
-    {Mutant::kCloseNotTold, "CloseNotTold"},
-    {Mutant::kFencedChunksNotAwaited, "FencedChunksNotAwaited"},
-    {Mutant::kGrantsOfClosedKept, "GrantsOfClosedKept"},
-    {Mutant::kSmallWithdrawn, "SmallWithdrawn"},
-    {Mutant::kSmallNotCopied, "SmallNotCopied"},
-    {Mutant::kEagerRefusalNotTold, "EagerRefusalNotTold"},
-    {Mutant::kNoFence, "NoFence"},
-    {Mutant::kFenceAtOneEnd, "FenceAtOneEnd"},
-    {Mutant::kResendBeforeOwnFence, "ResendBeforeOwnFence"},
-    {Mutant::kResendWithoutExchange, "ResendWithoutExchange"},
-    {Mutant::kResendEverything, "ResendEverything"},
-    {Mutant::kLedgerOffByOne, "LedgerOffByOne"},
-    {Mutant::kDoneWhenSubmitted, "DoneWhenSubmitted"},
-    {Mutant::kOldReceiptBelieved, "OldReceiptBelieved"},
-    {Mutant::kOldWordBelieved, "OldWordBelieved"},
-    {Mutant::kCopyStillRead, "CopyStillRead"},
-    {Mutant::kTailFromLateWrites, "TailFromLateWrites"},
-    {Mutant::kTailOverLateWrites, "TailOverLateWrites"},
-    {Mutant::kCopyResent, "CopyResent"},
-    {Mutant::kQueueLeftOnDeadRail, "QueueLeftOnDeadRail"},
-    {Mutant::kInheritedChunksForgotten, "InheritedChunksForgotten"},
-    {Mutant::kSettledNotTwice, "SettledNotTwice"},
-    {Mutant::kPeerNotTold, "PeerNotTold"},
-    {Mutant::kToldPeerIgnores, "ToldPeerIgnores"},
-    {Mutant::kLostNextEpochIgnored, "LostNextEpochIgnored"},
-    {Mutant::kRecordNotRepeated, "RecordNotRepeated"},
-    {Mutant::kRecordNotAcknowledged, "RecordNotAcknowledged"},
-    {Mutant::kCauseNotMirrored, "CauseNotMirrored"},
-    {Mutant::kPortNotLookedAt, "PortNotLookedAt"},
-    {Mutant::kLatePortIgnored, "LatePortIgnored"},
-    {Mutant::kLatePortNotTold, "LatePortNotTold"},
-    {Mutant::kVerdictFromSilence, "VerdictFromSilence"},
-    {Mutant::kBurstProves, "BurstProves"},
-    {Mutant::kKernelNotAsked, "KernelNotAsked"},
-    {Mutant::kOneMoveIsEnough, "OneMoveIsEnough"},
-    {Mutant::kRoundTripIgnored, "RoundTripIgnored"},
-    {Mutant::kNobodyJoinsATrial, "NobodyJoinsATrial"},
-    {Mutant::kDoubtIsProof, "DoubtIsProof"},
-    {Mutant::kDoubtKept, "DoubtKept"},
-    {Mutant::kGapsIgnored, "GapsIgnored"},
-    {Mutant::kOneLostIsAGap, "OneLostIsAGap"},
-    {Mutant::kRepeatedIsAGap, "RepeatedIsAGap"},
-    {Mutant::kOvertakenIsLost, "OvertakenIsLost"},
-    {Mutant::kOvertakenStaysLost, "OvertakenStaysLost"},
-    {Mutant::kSilentPathIsSlow, "SilentPathIsSlow"},
-    {Mutant::kAbsenceIsSlowness, "AbsenceIsSlowness"},
-    {Mutant::kNoGiveUp, "NoGiveUp"},
-    {Mutant::kHalfOpenKept, "HalfOpenKept"},
-    {Mutant::kAcknowledgementNotAskedFor, "AcknowledgementNotAskedFor"},
-    {Mutant::kStuckRailKept, "StuckRailKept"},
-    {Mutant::kOpeningIsProgress, "OpeningIsProgress"},
-    {Mutant::kNoFailback, "NoFailback"},
-    {Mutant::kReturnWithoutProbes, "ReturnWithoutProbes"},
-    {Mutant::kHoldOffFixed, "HoldOffFixed"},
-    {Mutant::kLastRailHeldOff, "LastRailHeldOff"},
-    {Mutant::kMissingNotProbed, "MissingNotProbed"},
-    {Mutant::kMissingNotTold, "MissingNotTold"},
-    {Mutant::kDamagedWitnessBelieved, "DamagedWitnessBelieved"},
-    {Mutant::kOneSilentOutweighs, "OneSilentOutweighs"},
-    {Mutant::kPlaceFromTheFirst, "PlaceFromTheFirst"},
-    {Mutant::kNowhereIsSilent, "NowhereIsSilent"},
-    {Mutant::kAnyAnswerForAll, "AnyAnswerForAll"},
-    {Mutant::kAnswerOfAnotherCase, "AnswerOfAnotherCase"},
-};
-static_assert(std::size(kMutants) == static_cast<std::size_t>(Mutant::kEnd) - 1,
-              "every planted bug is tried");
+std::vector<Tried> allBugs() {
+  std::vector<Tried> bugs;
+  for (const planted::NamedBug& bug : planted::kBugs) bugs.push_back({bug});
+  return bugs;
+}
 
 /// What a child that may crash leaves behind.
 struct Notes {
@@ -122,7 +44,7 @@ struct Notes {
 
 constexpr int kSurvived = 0;
 
-[[noreturn]] void tryAll(Mutant mutant, Notes& notes) noexcept {
+[[noreturn]] void tryAll(Bug bug, Notes& notes) noexcept {
   const rlimit noCore{0, 0};
   ::setrlimit(RLIMIT_CORE, &noCore);
   // A loop without end is a crash; a machine that is busy makes none.
@@ -131,7 +53,7 @@ constexpr int kSurvived = 0;
   const rlimit memory{2UL << 30, 2UL << 30};
   ::setrlimit(RLIMIT_AS, &memory);
   if (std::freopen("/dev/null", "w", stderr) == nullptr) ::_exit(2);
-  channel::plantedMutant = mutant;
+  planted::chosen = bug;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     notes.seed = seed;
     const auto closing = [seed] {
@@ -150,7 +72,7 @@ constexpr int kSurvived = 0;
 
 /// The first seed that fails with this bug, tried in a child, because a bug may do anything to its
 /// process; 0: none does. `problem` says how.
-std::uint64_t killedBy(Mutant mutant, std::string& problem) {
+std::uint64_t killedBy(Bug bug, std::string& problem) {
   void* const memory =
       ::mmap(nullptr, sizeof(Notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
@@ -159,7 +81,7 @@ std::uint64_t killedBy(Mutant mutant, std::string& problem) {
   }
   auto* const notes = new (memory) Notes;
   const pid_t child = ::fork();
-  if (child == 0) tryAll(mutant, *notes);
+  if (child == 0) tryAll(bug, *notes);
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   const bool survived = WIFEXITED(status) && WEXITSTATUS(status) == kSurvived;
@@ -169,21 +91,21 @@ std::uint64_t killedBy(Mutant mutant, std::string& problem) {
   return survived ? 0 : seed;
 }
 
-class MutantTest : public ::testing::TestWithParam<Planted> {};
+class MutantTest : public ::testing::TestWithParam<Tried> {};
 
 TEST_P(MutantTest, IsFound) {
   std::string problem;
-  const std::uint64_t seed = killedBy(GetParam().mutant, problem);
+  const std::uint64_t seed = killedBy(GetParam().bug, problem);
   EXPECT_NE(seed, 0u) << kSeeds << " seeds do not see it";
   std::printf("%-28s seed %3d: %s\n", GetParam().name, static_cast<int>(seed), problem.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(Planted, MutantTest, ::testing::ValuesIn(kMutants),
+INSTANTIATE_TEST_SUITE_P(Planted, MutantTest, ::testing::ValuesIn(allBugs()),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(ShrinkTest, AFailingSeedIsReducedToWhatMatters) {
   // It runs in this process: not one that writes where it must not.
-  channel::plantedMutant = Mutant::kResendEverything;
+  planted::chosen = Bug::kResendEverything;
   const auto fails = [](const Script& script) { return !play(script).problems.empty(); };
   std::uint64_t seed = 1;
   while (!fails(randomScript(seed))) ++seed;
@@ -191,7 +113,7 @@ TEST(ShrinkTest, AFailingSeedIsReducedToWhatMatters) {
   Script shortest = shrink(whole, fails);
   shortest.options.trace = true;
   const Outcome outcome = play(shortest);
-  channel::plantedMutant = Mutant::kNone;
+  planted::chosen = Bug::kNone;
   SCOPED_TRACE(shortest.toString());
   // A message and a fault; sometimes a second message keeps the rail busy.
   EXPECT_LE(shortest.actions.size(), 3u);
@@ -201,16 +123,16 @@ TEST(ShrinkTest, AFailingSeedIsReducedToWhatMatters) {
   for (std::size_t i = 0; i < shortest.actions.size(); ++i) {
     Script less = shortest;
     less.actions.erase(less.actions.begin() + static_cast<std::ptrdiff_t>(i));
-    channel::plantedMutant = Mutant::kResendEverything;
+    planted::chosen = Bug::kResendEverything;
     EXPECT_FALSE(fails(less)) << "action " << i << " can be left out";
-    channel::plantedMutant = Mutant::kNone;
+    planted::chosen = Bug::kNone;
   }
   EXPECT_FALSE(fails(shortest)) << "the script blames what is not planted";
 }
 
 TEST(NoMutantTest, NothingIsFound) {
   std::string problem;
-  const std::uint64_t seed = killedBy(Mutant::kNone, problem);
+  const std::uint64_t seed = killedBy(Bug::kNone, problem);
   EXPECT_EQ(seed, 0u) << problem;
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 /// One message over two rails that were equal and are not any more.
 struct Slowed {
-  explicit Slowed(SimOptions options, double share = 0.01) : world(options) {
+  explicit Slowed(const SimOptions& options, double share = 0.01) : world(options) {
     for (int rail = 0; rail < 2; ++rail) world.slow(rail, 10e6);
     load(world, 100ms);
     EXPECT_TRUE(world.runUntilIdle(1s));
