@@ -52,9 +52,10 @@ class Session {
         options_(options),
         interrupt_(interrupt),
         ranks_(scenario.cluster.ranks()),
-        failStop_(planned.strategy->kind() == baseline::kFailStop),
-        shrinks_(baseline::losesRanks(planned.strategy->kind())),
-        resilient_(givesUpByBudget(planned.strategy->kind())),
+        strategy_(*baseline::findStrategy(planned.strategy->kind())),
+        restarts_(strategy_.restarts),
+        shrinks_(strategy_.losesRanks),
+        resilient_(strategy_.resilient),
         setup_{scenario, planned, options.seed,
                fmt::format("{}/{}", options.folder.path(), checkpointsFolder(planned.block))},
         record_(scenario, planned),
@@ -117,7 +118,8 @@ class Session {
   const SessionOptions& options_;
   Interrupt& interrupt_;
   const int ranks_;
-  const bool failStop_;
+  const baseline::StrategySpec& strategy_;
+  const bool restarts_;
   const bool shrinks_;
   const bool resilient_;  // its library gives up by a budget
   const RankSetup setup_;
@@ -153,7 +155,7 @@ class Session {
 Session::~Session() {
   group_.reset();  // nobody writes any more
   // What is left when that fails lies in the user's own folder.
-  if (failStop_) (void)options_.folder.removeFolder(checkpointsFolder(planned_.block));
+  if (restarts_) (void)options_.folder.removeFolder(checkpointsFolder(planned_.block));
 }
 
 Status Session::prepare() {
@@ -175,7 +177,7 @@ Status Session::prepare() {
     ASSIGN_OR_RETURN(faults_, FaultControl::create(scenario_, *cluster_));
     RETURN_IF_ERROR(faults_->step(now(), *sampler_));  // those that are there before the start
   }
-  if (failStop_) {
+  if (restarts_) {
     // Those of a run that was killed would be taken for this one's.
     RETURN_IF_ERROR(options_.folder.makeFolder(checkpointsFolder(planned_.block)));
   }
@@ -278,7 +280,7 @@ Status Session::tick() {
   if (options_.load != nullptr) options_.load->keepUp(time);
   if (faults_) {
     RETURN_IF_ERROR(faults_->step(time, *sampler_));
-    if (failStop_) RETURN_IF_ERROR(followHangs(time));
+    if (restarts_) RETURN_IF_ERROR(followHangs(time));
   }
   stopInTime(time);
   RETURN_IF_ERROR(checkFailure(time));
@@ -428,10 +430,10 @@ Status Session::checkFailure(TimePoint time) {
   const bool over = stage_ == Stage::kFinished || stage_ == Stage::kFailed;
   if (!failure_ || over || stage_ == Stage::kIsolating) return okStatus();
   const bool allSpoke = std::ranges::count(ended_, true) == ranks_;
-  const bool restarts = failStop_ && !failure_->consequence;  // its time is measured
+  const bool restarts = restarts_ && !failure_->consequence;  // its time is measured
   if (!allSpoke && !restarts && time < lastWordsUntil_) return okStatus();
   const std::optional<TimePoint> fault = watchdog_.proof().latest();
-  if (failStop_ && fault && stage_ != Stage::kSettingUp) {
+  if (restarts_ && fault && stage_ != Stage::kSettingUp) {
     // An error instead of a hang: the job is restarted all the same.
     note(event::Crashed{failure_->message});
     return isolate(time, *fault);
@@ -457,7 +459,7 @@ Status Session::followHangs(TimePoint time) {
 }
 
 Status Session::checkWatchdog(TimePoint time) {
-  if (!failStop_ || stage_ != Stage::kRunning || !watchdog_.proof().latest()) return okStatus();
+  if (!restarts_ || stage_ != Stage::kRunning || !watchdog_.proof().latest()) return okStatus();
   ASSIGN_OR_RETURN(const std::uint64_t delivered, sampler_->payloadDelivered());
   const Duration patience = planned_.strategy->options.get<Duration>("watchdog");
   const auto hang = watchdog_.check(time, patience, delivered, record_.table().open());

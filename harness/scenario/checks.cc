@@ -192,7 +192,7 @@ class Checker {
            "across_blocks: each block of a server has other arrivals, so that its runs are not "
            "equal: use drift_check");
     }
-    if (scenario_.find(std::string(baseline::kFaultFree)) == nullptr) {
+    if (scenario_.find(std::string(baseline::kReferenceRow)) == nullptr) {
       fail(path, "across_blocks: there is no fault_free in 'strategies'");
     }
     if (scenario_.repeat < NoiseLimits::kMinBlocksAcross) {
@@ -221,7 +221,7 @@ class Checker {
                            "again}}}}' to 'strategies' and give 'repeat' at least {}",
                            NoiseLimits::kMinDriftRunsForSpread,
                            scenario_.workload.serves() ? "" : ", or 'across_blocks: on'",
-                           baseline::kFaultFree, stats::kMinPairsForBand));
+                           baseline::kReferenceRow, stats::kMinPairsForBand));
   }
 
   void checkSequence(const Sequence& sequence, const std::string& path) {

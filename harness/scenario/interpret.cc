@@ -95,7 +95,7 @@ class ScenarioReader {
     noise.acrossBlocks = values.get<std::string>("noise.across_blocks") == "on";
     noise.keepAwake = values.get<std::string>("noise.keep_awake") == "on";
     if (noise.driftRuns == 0) return noise;
-    const std::string free(baseline::kFaultFree);
+    const std::string free(baseline::kReferenceRow);
     const Strategy* const listed = scenario.find(free);
     noise.driftRow.name = NoiseLimits::kDriftRow;
     noise.driftRow.does = free;

@@ -47,10 +47,11 @@ class RdmaVmChecker {
                        Workload::kCommandKind));
     }
     for (std::size_t i = 0; i < scenario_.strategies.size(); ++i) {
-      if (scenario_.strategies[i].kind() != baseline::kNccl) continue;
+      const auto* const spec = baseline::findStrategy(scenario_.strategies[i].kind());
+      if (spec == nullptr || !spec->setsUpNccl) continue;
       fail(fmt::format("strategies.{}", i),
            fmt::format("{}: NCCL needs GPUs, and guests of a cluster of kind rdma_vm have none",
-                       baseline::kNccl));
+                       spec->name));
     }
     for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
       checkTarget(scenario_.faults[i], fmt::format("faults.{}", i));
