@@ -45,10 +45,13 @@ std::optional<stats::NoiseBand> bandOf(const std::optional<reports::Noise>& nois
   return stats::NoiseBand{noise->band_pct, noise->median_band_pct};
 }
 
-/// As `faultline describe` has it.
+/// As `faultline describe` has it, and of a schedule that is written down its file.
 std::string meaningOf(const scenario::Strategy& strategy) {
   const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.kind());
-  return spec == nullptr ? "" : std::string(spec->summary);
+  if (spec == nullptr) return "";
+  if (!spec->written) return std::string(spec->summary);
+  return fmt::format("{} Its file: {}.", spec->summary,
+                     strategy.options.get<std::string>(baseline::kSchedule));
 }
 
 }  // namespace

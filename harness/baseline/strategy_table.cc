@@ -70,6 +70,19 @@ constexpr std::array kFailStopOptions{
                   kMostIterations},
     kRecord, kCorrupt};
 
+constexpr std::array kWrittenOptions{
+    ParameterSpec{
+        kSchedule, ParameterType::kText, "",
+        "file of the schedule, relative to the scenario: MSCCL XML, or JSON as 'faultline "
+        "schedule show --json --max-ops -1' prints it. It must be right, for as many ranks "
+        "as the cluster has and the collective that is measured, and have no more chunks "
+        "than a call has elements. The row is called as the file, without its ending"},
+    kRecord, kCorrupt};
+constexpr ParameterSpec kContentKey{kContent, ParameterType::kText, "",
+                                    "the text of the schedule, which is then not read from its "
+                                    "file. Results have it, so that their "
+                                    "scenario can be run again wherever the file is"};
+
 constexpr double kLongestPatience = 600;
 constexpr ParameterSpec kPatienceOption{
     kPatience,
@@ -244,6 +257,16 @@ constexpr std::array kStrategies{
         .plannedBy = kAnyAlgorithm,
     },
     StrategySpec{
+        .name = "planned",
+        .summary = "As balance, with a schedule that somebody wrote down: calls of its collective "
+                   "follow the file, and whatever happens to the ports it stays the same.",
+        .measures = "what a schedule of one's own is worth, whole and with what a fault leaves",
+        .options = kWrittenOptions,
+        .resilient = true,
+        .sharesLoad = true,
+        .written = true,
+    },
+    StrategySpec{
         .name = "unprotected",
         .summary = "A program that is not ours meets the faults as it is, or with what 'env' makes "
                    "of it; only for a workload of kind command.",
@@ -323,6 +346,7 @@ const StrategySpec* findStrategy(std::string_view name) {
 
 const ParameterSpec& rowNameSpec() { return kRowName; }
 const ParameterSpec& rowEnvironmentSpec() { return kRowEnvironment; }
+const ParameterSpec& contentSpec() { return kContentKey; }
 
 const StrategySpec& firstStrategy(const std::function<bool(const StrategySpec&)>& holds) {
   return *std::ranges::find_if(kStrategies, holds);
@@ -368,6 +392,7 @@ std::string describeStrategy(const StrategySpec& strategy) {
                                                       : "none") +
          (strategy.workload.empty() ? "" : describeRow("workload", strategy.workload)) +
          "\noptions\n" + (strategy.options.empty() ? "" : describeParameters(strategy.options)) +
+         (strategy.written ? describeKey(kContentKey, "text") : "") +
          describeKey(kRowName, "name") +
          (strategy.suitsForeign ? describeKey(kRowEnvironment, "mapping of texts") : "");
 }

@@ -35,6 +35,8 @@ struct StrategySpec {
   /// How AllReduce is planned: by this algorithm, or kAnyAlgorithm; empty: it is not, and is a
   /// ring.
   std::string_view plannedBy{};
+  /// The collective that it measures follows a schedule that somebody wrote down (kSchedule).
+  bool written = false;
   /// Killed when it hangs, and started again from its last checkpoint.
   bool restarts = false;
   bool losesRanks = false;  ///< goes on as fewer ranks: no rank may have what no other one has
@@ -86,6 +88,12 @@ inline constexpr std::string_view kAsTheScenario = "scenario";
 
 /// Option: the strategy of which everything is on, but for the faults.
 inline constexpr std::string_view kLike = "like";
+
+/// Option of those whose schedule is written down: its file, relative to the scenario.
+inline constexpr std::string_view kSchedule = "schedule";
+/// Key beside it, which the reader fills in: the text of that file.
+inline constexpr std::string_view kContent = "content";
+const ParameterSpec& contentSpec();
 
 /// Key beside the options of a strategy, for all of them: its row gets this name, so that one
 /// strategy can be run with different options, or twice with the same ones.

@@ -40,6 +40,7 @@ workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart) 
     config.planned = true;
     config.algorithm = kind.plannedBy;
   }
+  if (kind.written) config.schedule = strategy.options.get<std::string>(baseline::kContent);
   config.limits = scenario.limits;
   config.telemetry = scenario.telemetryOf(strategy);
   config.ioThreads = scenario.ioThreads;

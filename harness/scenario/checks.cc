@@ -14,6 +14,7 @@
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/rdma_vm_checks.h"
 #include "harness/scenario/record_reader.h"
+#include "harness/scenario/schedule_reader.h"
 #include "harness/scenario/strategy_checks.h"
 #include "harness/scenario/verbs_checks.h"
 #include "harness/scenario/workload_keys.h"
@@ -50,6 +51,7 @@ class Checker {
       checkSequence(scenario_.sequences[i], fmt::format("sequences.{}", i));
     }
     checkStrategies(scenario_, root_, findings_);
+    checkSchedules(scenario_, root_, findings_);
   }
 
  private:
