@@ -42,7 +42,13 @@ bool Communicator::Impl::isWritten(const CollectiveCall& call, std::int64_t elem
 
 Result<std::unique_ptr<schedule::Schedule>> Communicator::Impl::scheduleFor(
     const CollectiveCall& call, std::int64_t elements) const {
-  if (isWritten(call, elements)) return options_.written->make(elements);
+  if (isWritten(call, elements)) {
+    ASSIGN_OR_RETURN(auto written, options_.written->make(elements));
+    constexpr int kMostLanes = 1 << Executor::kLaneBits;
+    if (written->lanes() <= kMostLanes) return written;
+    return errorf(Code::kUnsupported, "{}: {} lanes are too many, {} are possible",
+                  options_.written->algorithm(), written->lanes(), kMostLanes);
+  }
   const std::string_view algorithm = call.collective == Collective::kAllReduce
                                          ? options_.algorithm
                                          : schedule::algorithmOf(call.collective).name;

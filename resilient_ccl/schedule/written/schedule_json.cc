@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/json.h"
 #include "base/printable.h"
 #include "resilient_ccl/schedule/op_lists.h"
 #include "resilient_ccl/schedule/op_table.h"
@@ -307,14 +308,7 @@ json laneAsJson(const Schedule& schedule, int rank, int lane, std::int64_t maxOp
 }
 
 Result<JsonSchedule> scheduleFromJson(std::string_view text) {
-  json root;
-  try {
-    root = json::parse(text);
-  } catch (const json::parse_error& error) {
-    const auto read = text.substr(0, std::min(error.byte, text.size()));
-    return errorf(Code::kInvalidArgument, "line {}: this is no JSON",
-                  std::ranges::count(read, '\n') + 1);
-  }
+  ASSIGN_OR_RETURN(const json root, parseJson(text));
   return Reader().read(root);
 }
 
