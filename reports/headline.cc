@@ -29,7 +29,9 @@ enum class Fate { kSurvived, kShrunk, kRestarted, kDied };
 /// What the headline knows of one strategy that was executed.
 struct Story {
   std::string name;
-  std::string kind;
+  bool plain = false;            ///< nothing that is for faults was on, and there were none
+  bool stock = false;            ///< its library has no failover, and is started again
+  bool as_it_is = false;         ///< a program that is not ours, for which nothing was set up
   const Summary* row = nullptr;  ///< nullptr: it has no row
   StrategyTally tally;
   bool faulted = false;
@@ -73,7 +75,9 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 void addRun(Story& story, const Run& run) {
-  story.kind = kindOf(run);
+  story.plain = run.arm == Arm::kPlain;
+  story.stock = run.options.contains("watchdog") || !run.restarts.empty();
+  story.as_it_is = run.faulted && !run.processes.empty() && !run.options.contains("mode");
   story.faulted = story.faulted || (run.faulted && run.arm == Arm::kFaulted);
   Fate fate = Fate::kSurvived;
   const bool stopped = run.status == RunStatus::kFailed || run.status == RunStatus::kHung;
@@ -193,8 +197,8 @@ class Sentence {
 
   /// A name, with what it stands for where that is not what it says.
   static std::string called(const Story& story) {
-    if (story.kind == "fail_stop") return fmt::format("a stock library ({})", story.name);
-    if (story.kind == "unprotected") return fmt::format("the program as it is ({})", story.name);
+    if (story.stock) return fmt::format("a stock library ({})", story.name);
+    if (story.as_it_is) return fmt::format("the program as it is ({})", story.name);
     return story.name;
   }
 
@@ -343,7 +347,7 @@ class Sentence {
   std::string withoutFaults() const {
     std::string speeds;
     for (const Story& story : stories_) {
-      if (story.name == kReferenceRow || story.kind == kReferenceRow) continue;
+      if (story.name == kReferenceRow || story.plain) continue;
       if (!overheadOf(story)) continue;
       speeds += fmt::format("{}{} {}", speeds.empty() ? "" : ", ", story.name,
                             costOf(story, has_reference_));

@@ -212,7 +212,7 @@ std::string whyNothingAfterFault(const reports::ScenarioResult& result, const Ru
   const std::string whose = fmt::format("{}, block {}", run.strategy, run.block + 1);
   if (!run.void_because.empty()) return fmt::format("{} is void: {}.", whose, run.void_because);
   if (!run.faulted || run.faults.empty()) return fmt::format("{} had no fault.", whose);
-  const Run* const free = findRun(result.runs, std::string(baseline::kFaultFree), run.block);
+  const Run* const free = findRun(result.runs, std::string(baseline::kReferenceRow), run.block);
   if (free == nullptr || !comparable(*free)) {
     return fmt::format("{} has no fault_free run in its block that did its work.", whose);
   }
@@ -245,7 +245,7 @@ std::string whyNothingAfterFault(const reports::ScenarioResult& result, const Ru
 void measureAfterFaults(const scenario::Scenario& scenario, std::span<Run> runs) {
   for (Run& run : runs) {
     if (!run.void_because.empty()) continue;
-    const Run* const free = findRun(runs, std::string(baseline::kFaultFree), run.block);
+    const Run* const free = findRun(runs, std::string(baseline::kReferenceRow), run.block);
     if (free == nullptr || free == &run || !comparable(*free)) continue;
     run.after_fault = afterFault(scenario, run, *free);
     if (!run.after_fault) continue;

@@ -58,7 +58,7 @@ std::optional<Executed> executedBy(const reports::Run& run, const reports::Colle
        .ranksPerNode = cluster.ranksPerNode}};
   const baseline::StrategySpec* const strategy = baseline::findStrategy(reports::kindOf(run));
   const bool planned = strategy != nullptr && strategy->planned();
-  if (!planned && reports::kindOf(run) != baseline::kBalance) return std::nullopt;
+  if (strategy == nullptr || !strategy->sharesLoad || strategy->written) return std::nullopt;
   if (!planned || !plan::plannable(operation)) return executed;
   const auto* plan = planInUse(run, operation, executed.request.elements, row.size_bytes, end_ms);
   if (plan == nullptr) return std::nullopt;

@@ -89,7 +89,8 @@ class Counter {
   void add(const reports::ScenarioResult& result, std::span<const reports::Run* const> runs) {
     ++matrix_.results;
     for (const reports::Run* run : runs) {
-      if (!run->faulted || kindOf(*run) == baseline::kFailStop) continue;
+      const auto* const strategy = baseline::findStrategy(kindOf(*run));
+      if (!run->faulted || (strategy != nullptr && strategy->restarts)) continue;
       ++matrix_.runs;
       add(*run, ranksPerNode(result));
     }

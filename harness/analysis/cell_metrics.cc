@@ -67,7 +67,7 @@ std::map<std::string, CellRows> rivalsOf(const MetricScope& scope) {
 constexpr double kWhole = 100;  // percent
 
 // What is kept is that of the same row here and in the report.
-static_assert(reports::kReferenceRow == baseline::kFaultFree);
+static_assert(reports::kReferenceRow == baseline::kReferenceRow);
 
 struct KeptCell {
   const CollectiveRow* row;  ///< of the first run
@@ -77,7 +77,7 @@ struct KeptCell {
 std::vector<KeptCell> keptCells(const MetricScope& scope, Cells which) {
   std::vector<const reports::Run*> reference;
   for (const reports::Run& run : scope.result.runs) {
-    if (run.strategy == baseline::kFaultFree) reference.push_back(&run);
+    if (run.strategy == baseline::kReferenceRow) reference.push_back(&run);
   }
   const CellRows whole = cellsOfRuns(reference);
   std::vector<KeptCell> kept;

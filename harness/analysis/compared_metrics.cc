@@ -73,7 +73,7 @@ ComparedValues exposedTimes(const ScenarioResult& result, const std::string& str
 }
 
 ComparedValues overheads(const ScenarioResult& result, const std::string& strategy) {
-  if (strategy == baseline::kFaultFree) return {};
+  if (strategy == baseline::kReferenceRow) return {};
   constexpr std::uint64_t kAnySeed = 0;  // of the interval, which is not used
   ComparedValues found =
       perRun(result, strategy, [](const Run&) { return std::optional<double>(); });

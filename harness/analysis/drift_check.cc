@@ -41,7 +41,7 @@ std::optional<reports::Drift> driftOf(const scenario::Scenario& scenario,
                                       std::span<const reports::Run> runs) {
   const scenario::NoiseLimits& limits = scenario.noise;
   if (limits.driftRuns == 0 && !limits.acrossBlocks) return std::nullopt;
-  const std::string_view row = limits.acrossBlocks ? baseline::kFaultFree : limits.driftRow.name;
+  const std::string_view row = limits.acrossBlocks ? baseline::kReferenceRow : limits.driftRow.name;
   const int on_each_side = limits.acrossBlocks ? scenario.repeat / 2 : limits.driftRuns;
   const int first_after = limits.acrossBlocks ? scenario.repeat - on_each_side : on_each_side;
   const int rates = pooledRates(runs);

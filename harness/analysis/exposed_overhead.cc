@@ -57,7 +57,7 @@ stats::Overhead exposedOf(std::span<const reports::Run> runs, const std::string&
   std::vector<double> blocks;
   for (const reports::Run& run : runs) {
     if (run.strategy != strategy || !comparable(run)) continue;
-    const reports::Run* const free = findRun(runs, std::string(baseline::kFaultFree), run.block);
+    const reports::Run* const free = findRun(runs, std::string(baseline::kReferenceRow), run.block);
     if (free == nullptr || !comparable(*free)) continue;
     if (const auto percent = exposedOverheadPercent(*free, run)) blocks.push_back(*percent);
   }

@@ -83,7 +83,7 @@ double goodRequestsPerSecond(int finished, double served_ms) {
 /// The median time of a request that has the server almost to itself: of the rate at which it is
 /// least, in the runs of fault_free, or of this strategy where there are none.
 std::optional<double> unhurriedMs(std::span<const Run> runs, const std::string& strategy) {
-  for (const std::string& whose : {std::string(baseline::kFaultFree), strategy}) {
+  for (const std::string& whose : {std::string(baseline::kReferenceRow), strategy}) {
     std::map<int, std::vector<double>> times;
     for (const Run& run : runs) {
       if (run.strategy != whose) continue;
@@ -119,7 +119,7 @@ std::vector<stats::SampleBlock> latencySamples(std::span<const Run> runs,
   std::vector<stats::SampleBlock> blocks;
   for (const Run& run : runs) {
     if (run.strategy != strategy || !comparable(run)) continue;
-    const Run* const free = findRun(runs, std::string(baseline::kFaultFree), run.block);
+    const Run* const free = findRun(runs, std::string(baseline::kReferenceRow), run.block);
     if (free == nullptr || !comparable(*free)) continue;
     blocks.push_back({.reference = latencies(ofRate(*free, rate), which),
                       .measured = latencies(ofRate(run, rate), which)});
@@ -175,7 +175,7 @@ std::optional<stats::NoiseBand> latencyBand(const scenario::Scenario& scenario,
 int ratesKeptUp(std::span<const Run> runs) {
   std::vector<inference::Account> accounts;
   for (const Run& run : runs) {
-    if (run.strategy != baseline::kFaultFree) continue;
+    if (run.strategy != baseline::kReferenceRow) continue;
     accounts.resize(std::max(accounts.size(), run.rates.size()));
     for (std::size_t rate = 0; rate < run.rates.size(); ++rate) {
       accounts[rate].requests += run.rates[rate].requests;
@@ -249,7 +249,7 @@ void addLatencies(const scenario::Scenario& scenario, std::span<const Run> runs,
     made.goodput = goodRequestsPerSecond(made.finished, served_ms[rate]);
     made.burst_below_requests = burstBelow(made.requests / blocks, qps[rate], unhurried);
     accounts.push_back({.requests = made.requests, .finished = made.finished});
-    if (row.strategy == baseline::kFaultFree) continue;
+    if (row.strategy == baseline::kReferenceRow) continue;
     const int number = static_cast<int>(rate);
     const auto cost = [&](Latency which) {
       const auto compared = latencyBlocks(runs, row.strategy, number, which);

@@ -68,7 +68,7 @@ std::optional<reports::Noise> noiseOf(const scenario::Scenario& scenario,
   const int rates = pooledRates(runs);
   std::vector<double> speeds;
   for (const reports::Run& run : runs) {
-    const bool equal = run.strategy == baseline::kFaultFree || run.strategy == second->name;
+    const bool equal = run.strategy == baseline::kReferenceRow || run.strategy == second->name;
     if (const auto speed = speedOf(run, rates); equal && speed) speeds.push_back(*speed);
   }
   // Each block of a server has other arrivals, so runs of different blocks are not equal.

@@ -53,7 +53,7 @@ Values digestMatches(const Scope& scope) {
   Values values;
   for (const reports::Run* run : scope.runs) {
     const reports::Run* reference =
-        findRun(scope.result.runs, std::string(baseline::kFaultFree), run->block);
+        findRun(scope.result.runs, std::string(baseline::kReferenceRow), run->block);
     if (!didAllWork(*run) || (reference != nullptr && !didAllWork(*reference))) continue;
     const std::string expected = reference == nullptr ? "" : reference->digest;
     if (run->digest.empty() && expected.empty()) continue;

@@ -42,7 +42,7 @@ Values latencyOverheads(const Scope& scope, Cost of, CostOf which) {
   Values values;
   if (scope.row == nullptr) return values;
   const auto free =
-      std::ranges::find(scope.result.summary, baseline::kFaultFree, &reports::Summary::strategy);
+      std::ranges::find(scope.result.summary, baseline::kReferenceRow, &reports::Summary::strategy);
   for (const reports::RateRow& rate : scope.row->rates) {
     if (free != scope.result.summary.end() && free->knee_qps == rate.qps) break;
     const auto value = rate.*of ? which(*(rate.*of)) : std::nullopt;

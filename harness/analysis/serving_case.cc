@@ -22,7 +22,7 @@ using reports::ServedRequest;
 std::vector<const Run*> faultFreeRuns(std::span<const Run> runs) {
   std::vector<const Run*> found;
   for (const Run& run : runs) {
-    if (run.strategy == baseline::kFaultFree && comparable(run)) found.push_back(&run);
+    if (run.strategy == baseline::kReferenceRow && comparable(run)) found.push_back(&run);
   }
   return found;
 }

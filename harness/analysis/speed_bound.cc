@@ -225,13 +225,14 @@ bool didAllWork(const reports::Run& run) {
 std::optional<double> boundPercent(const scenario::Scenario& scenario,
                                    std::span<const reports::Run> runs,
                                    const std::string& strategy) {
-  if (strategy == baseline::kFaultFree || scenario.workload.kind != "training") return std::nullopt;
+  if (strategy == baseline::kReferenceRow || scenario.workload.kind != "training")
+    return std::nullopt;
   if (scenario.workload.time) return std::nullopt;  // runs of different work
   if (!whyNoBound(scenario, runs, strategy).empty()) return std::nullopt;
   std::vector<double> bounds;
   for (const reports::Run& run : runs) {
     if (run.strategy != strategy || !comparable(run)) continue;
-    const reports::Run* const free = findRun(runs, std::string(baseline::kFaultFree), run.block);
+    const reports::Run* const free = findRun(runs, std::string(baseline::kReferenceRow), run.block);
     if (free == nullptr || !comparable(*free)) continue;
     const auto reference = referenceOf(scenario, *free);
     if (!reference) continue;

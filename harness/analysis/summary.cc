@@ -45,10 +45,13 @@ std::optional<stats::NoiseBand> bandOf(const std::optional<reports::Noise>& nois
   return stats::NoiseBand{noise->band_pct, noise->median_band_pct};
 }
 
-/// As `faultline describe` has it.
+/// As `faultline describe` has it, and of a schedule that is written down its file.
 std::string meaningOf(const scenario::Strategy& strategy) {
   const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.kind());
-  return spec == nullptr ? "" : std::string(spec->summary);
+  if (spec == nullptr) return "";
+  if (!spec->written) return std::string(spec->summary);
+  return fmt::format("{} Its file: {}.", spec->summary,
+                     strategy.options.get<std::string>(baseline::kSchedule));
 }
 
 }  // namespace
@@ -75,7 +78,7 @@ std::vector<stats::Block> blocksOf(std::span<const reports::Run> runs,
   const int rates = pooledRates(runs);
   std::vector<stats::Block> blocks;
   for (const reports::Run* run : measured(runs, strategy)) {
-    const reports::Run* reference = findRun(runs, std::string(baseline::kFaultFree), run->block);
+    const reports::Run* reference = findRun(runs, std::string(baseline::kReferenceRow), run->block);
     const auto free = reference == nullptr ? std::nullopt : speedOf(*reference, rates);
     const auto own = speedOf(*run, rates);
     if (free && own) blocks.push_back({*free, *own});
@@ -140,21 +143,23 @@ std::optional<double> overheadWithUsualWatchdog(const reports::Run& run,
   return kWholeInPercent * (time_s * reference.throughput->value / work - 1);
 }
 
-/// What fail_stop costs follows from its watchdog, which is short so that runs are. Empty for rows
+/// What a restart costs follows from its watchdog, which is short so that runs are. Empty for rows
 /// that did not restart, and for servers, whose overhead is of latencies.
 std::string watchdogNote(const scenario::Scenario& scenario, const scenario::Strategy& strategy,
                          std::span<const reports::Run> runs) {
-  if (strategy.kind() != baseline::kFailStop || scenario.workload.serves()) return "";
+  const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.kind());
+  if (spec == nullptr || !spec->restarts || scenario.workload.serves()) return "";
   std::vector<double> usual;
   bool restarted = false;
   for (const reports::Run* run : measured(runs, strategy.name)) {
     restarted = restarted || !run->restarts.empty();
-    const reports::Run* const free = findRun(runs, std::string(baseline::kFaultFree), run->block);
+    const reports::Run* const free =
+        findRun(runs, std::string(baseline::kReferenceRow), run->block);
     if (free == nullptr || !completed(*free)) continue;
     if (const auto overhead = overheadWithUsualWatchdog(*run, *free)) usual.push_back(*overhead);
   }
   if (!restarted) return "";
-  const std::string own = formatDuration(strategy.options.get<Duration>("watchdog"));
+  const std::string own = formatDuration(strategy.options.get<Duration>(baseline::kWatchdog));
   const auto median = stats::median(usual);
   if (!median) return fmt::format("its watchdog is {}; jobs have 10min", own);
   return fmt::format(
@@ -215,7 +220,7 @@ std::vector<reports::Summary> summarise(const scenario::Scenario& scenario,
     if (const std::string untimed = untimedNote(runs, strategy.name); !untimed.empty()) {
       row.note += (row.note.empty() ? "" : "; ") + untimed;
     }
-    if (strategy.name == baseline::kFaultFree) {
+    if (strategy.name == baseline::kReferenceRow) {
       if (row.pooled_rates && *row.pooled_rates < std::ssize(row.rates)) {
         row.note += fmt::format(
             "{}it keeps up with the first {} of {} rates; overhead, latencies and noise of all "

@@ -110,7 +110,7 @@ std::optional<std::string> otherDigests(const scenario::Scenario& scenario,
   if (scenario.workload.gradient.data != scenario::DataKind::kRandom) return std::nullopt;
   for (const reports::Run& run : result.runs) {
     const reports::Run* reference =
-        findRun(result.runs, std::string(baseline::kFaultFree), run.block);
+        findRun(result.runs, std::string(baseline::kReferenceRow), run.block);
     if (reference == nullptr || !didAllWork(*reference) || !didAllWork(run)) continue;
     if (run.digest == reference->digest) continue;
     return fmt::format(
@@ -128,7 +128,7 @@ bool dataWereChecked(const scenario::Scenario& scenario, const reports::Run& run
     return run.checked_elements > 0;
   }
   // Random data are checked by comparing digests with those of the reference.
-  return !run.digest.empty() && scenario.find(std::string(baseline::kFaultFree)) != nullptr;
+  return !run.digest.empty() && scenario.find(std::string(baseline::kReferenceRow)) != nullptr;
 }
 
 std::optional<std::string> trouble(const scenario::Scenario& scenario,

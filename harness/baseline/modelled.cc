@@ -226,12 +226,8 @@ Modelled kvReplicate(const ServingCase& serving, const Parameters& options) {
 
 std::optional<Modelled> modelOf(std::string_view strategy, const ServingCase* serving,
                                 const Parameters& options) {
-  if (strategy == kRestartAtScale) return restartAtScale(options);
-  if (serving == nullptr) return std::nullopt;
-  if (strategy == kRestartServer) return restartServer(*serving, options);
-  if (strategy == kRerouteRequests) return rerouteRequests(*serving, options);
-  if (strategy == kKvReplicate) return kvReplicate(*serving, options);
-  return std::nullopt;
+  const StrategySpec* const spec = findStrategy(strategy);
+  return spec == nullptr || !spec->modelled() ? std::nullopt : spec->model(serving, options);
 }
 
 }  // namespace faultline::baseline

@@ -9,7 +9,8 @@ namespace faultline::baseline {
 
 std::map<std::string, std::string> ncclVariables(std::string_view strategy,
                                                  const Parameters& options) {
-  if (strategy != kNccl) return {};
+  const StrategySpec* const spec = findStrategy(strategy);
+  if (spec == nullptr || !spec->setsUpNccl) return {};
   const std::string& mode = options.get<std::string>(kMode);
   const bool failover = mode == kPortFailover;
   const char* const on = failover ? "1" : "0";

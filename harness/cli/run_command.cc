@@ -95,19 +95,19 @@ Status selectStrategies(scenario::Scenario& scenario, const std::vector<std::str
   std::erase_if(scenario.strategies, [&](const auto& strategy) { return !chosen(strategy.name); });
   if (pairs && scenario.secondFaultFree() == nullptr) {
     std::cerr << "noise is not checked, as --strategy leaves out the second row of "
-              << baseline::kFaultFree << '\n';
+              << baseline::kReferenceRow << '\n';
   }
-  const bool reference = scenario.find(std::string(baseline::kFaultFree)) != nullptr;
+  const bool reference = scenario.find(std::string(baseline::kReferenceRow)) != nullptr;
   if (!reference && scenario.noise.acrossBlocks) {
     scenario.noise.acrossBlocks = false;
     std::cerr << "whether the machine changed is not checked, as --strategy leaves out "
-              << baseline::kFaultFree << '\n';
+              << baseline::kReferenceRow << '\n';
   }
   if (!reference && scenario.workload.gradient.data == scenario::DataKind::kRandom) {
     return errorf(Code::kInvalidArgument,
                   "--strategy: with 'data: random' results are right when they equal those of {0}: "
                   "name {0} too",
-                  baseline::kFaultFree);
+                  baseline::kReferenceRow);
   }
   std::erase_if(scenario.expect, [&](const scenario::Expectation& expectation) {
     const bool gone = std::ranges::any_of(expectation.metrics(), [&](const auto& name) {

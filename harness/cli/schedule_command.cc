@@ -24,6 +24,7 @@
 #include "resilient_ccl/schedule/msccl/xml.h"
 #include "resilient_ccl/schedule/r2_formula.h"
 #include "resilient_ccl/schedule/verifier.h"
+#include "resilient_ccl/schedule/written/schedule_json.h"
 
 namespace faultline::cli {
 namespace {
@@ -201,23 +202,6 @@ int cost(const ScheduleFlags& flags, const ScheduleJob& job) {
   return kExitOk;
 }
 
-json opAsJson(const schedule::Op& op) {
-  json out = {{"kind", schedule::kindName(op.kind)},
-              {"offset", op.piece.offset},
-              {"count", op.piece.count}};
-  if (op.kind == schedule::OpKind::kCopy) {
-    out["source_offset"] = op.source.offset;
-  } else {
-    out["peer"] = op.peer;
-  }
-  out["waits"] = json::array();
-  for (int i = 0; i < op.waitCount; ++i) {
-    const schedule::Wait& wait = op.waits[static_cast<std::size_t>(i)];
-    out["waits"].push_back({{"lane", wait.lane}, {"op", wait.op}, {"count", wait.count}});
-  }
-  return out;
-}
-
 int showAsMsccl(const ScheduleFlags& flags, const ScheduleJob& job) {
   const auto made = exportForMsccl(flags, job);
   if (!made.ok()) return usageMistake(made.status());
@@ -249,17 +233,12 @@ int show(const ScheduleFlags& flags, const ScheduleJob& job) {
         fmt::print("{}", schedule::listLane(plan, rank, lane, flags.maxOps));
         continue;
       }
-      json ops = json::array();
-      const std::int64_t total = plan.opCount(rank, lane);
-      for (std::int64_t i = 0; i < total && (flags.maxOps < 0 || i < flags.maxOps); ++i) {
-        ops.push_back(opAsJson(plan.op(rank, lane, i)));
-      }
-      lanes.push_back(
-          {{"rank", rank}, {"lane", lane}, {"operations", total}, {"ops", std::move(ops)}});
+      lanes.push_back(schedule::laneAsJson(plan, rank, lane, flags.maxOps));
     }
   }
   if (flags.asJson) {
     json out = headOf(flags, job);
+    out.update(schedule::headAsJson(plan));
     out["lanes"] = std::move(lanes);
     fmt::print("{}\n", out.dump(2, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace));
   }
@@ -269,8 +248,10 @@ int show(const ScheduleFlags& flags, const ScheduleJob& job) {
 void addCommonFlags(CLI::App& verb, ScheduleFlags& flags) {
   verb.add_option("--algorithm", flags.algorithm, "see `faultline list algorithms`");
   verb.add_option("--ranks", flags.ranks, "number of ranks, at least 1");
-  verb.add_option("--import", flags.import,
-                  "a schedule from a file in MSCCL XML, instead of an algorithm and ranks");
+  verb.add_option(
+      "--import", flags.import,
+      "a schedule from a file, instead of an algorithm and ranks: MSCCL XML, or JSON as "
+      "'show --json --max-ops -1' prints it");
   verb.add_option(
       "--straggler", flags.stragglers,
       "RANK:R, a rank with the share R of its bandwidth left, or RANK:SEND/RECEIVE; may "

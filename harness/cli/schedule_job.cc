@@ -12,17 +12,15 @@
 #include "base/input_file.h"
 #include "resilient_ccl/reduction/reduce.h"
 #include "resilient_ccl/schedule/algorithms.h"
-#include "resilient_ccl/schedule/msccl/importer.h"
-#include "resilient_ccl/schedule/msccl/xml.h"
 #include "resilient_ccl/schedule/rerank.h"
 #include "resilient_ccl/schedule/segments.h"
+#include "resilient_ccl/schedule/written/read_schedule.h"
 
 namespace faultline::cli {
 namespace {
 
 /// More segments only cost messages.
 constexpr int kMostSegments = 128;
-constexpr std::size_t kMostXmlBytes = std::size_t{64} << 20;
 
 template <typename T>
 bool parseNumber(std::string_view text, T& value) {
@@ -143,14 +141,14 @@ Result<double> parseCostTime(const std::string& flag, const std::string& text,
   return value;
 }
 
-Result<schedule::msccl::Algo> readMsccl(const std::string& path) {
-  const auto text = readInput(path, {.what = "file of MSCCL XML",
-                                     .attempt = "cannot be read as a file of MSCCL XML",
-                                     .mostBytes = kMostXmlBytes});
+Result<std::shared_ptr<const schedule::ScheduleSource>> readImport(const std::string& path) {
+  const auto text = readInput(path, {.what = "schedule",
+                                     .attempt = "cannot be read as a schedule",
+                                     .mostBytes = schedule::kMostScheduleBytes});
   if (!text.ok()) return text.status().withContext("--import " + path);
-  auto algo = schedule::msccl::fromXml(*text);
-  if (!algo.ok()) return algo.status().withContext("--import " + path);
-  return algo;
+  auto source = schedule::readSchedule(*text);
+  if (!source.ok()) return source.status().withContext("--import " + path);
+  return source;
 }
 
 /// Times of messages that are given as durations are multiples of what `size` takes.
@@ -180,10 +178,10 @@ Status checkImport(const ScheduleFlags& flags) {
 
 Result<ScheduleJob> understand(ScheduleFlags flags) {
   RETURN_IF_ERROR(checkImport(flags));
-  std::optional<schedule::msccl::Algo> imported;
+  std::shared_ptr<const schedule::ScheduleSource> imported;
   if (!flags.import.empty()) {
-    ASSIGN_OR_RETURN(imported, readMsccl(flags.import));
-    flags.ranks = static_cast<int>(imported->gpus.size());
+    ASSIGN_OR_RETURN(imported, readImport(flags.import));
+    flags.ranks = imported->ranks();
   }
   if (flags.ranks < 1) {
     return errorf(Code::kInvalidArgument, "--ranks {}: at least 1 rank is needed", flags.ranks);
@@ -222,9 +220,9 @@ Result<ScheduleJob> understand(ScheduleFlags flags) {
       std::int64_t elements = request.elements;
       // A file of chunks is written again with whole ones; it is the same for every size.
       if (flags.format == "msccl-xml") {
-        elements = (elements + imported->chunks - 1) / imported->chunks * imported->chunks;
+        elements = (elements + imported->chunks() - 1) / imported->chunks() * imported->chunks();
       }
-      return schedule::msccl::importSchedule(*imported, elements);
+      return imported->make(elements);
     }
     auto made = schedule::makeSchedule(flags.algorithm, request);
     const schedule::MessageCost message{job.cost.alpha, job.cost.perMessage};

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "harness/baseline/strategy_table.h"
 #include "harness/scenario/reader.h"
 #include "harness/scenario/vocabulary.h"
 #include "injector/fault_table.h"
@@ -191,17 +192,28 @@ class Writer {
            "    # metrics: {speed: {regex: 'speed: ([0-9.]+)', unit: GB/s}}\n\n";
   }
 
+  /// The row that meets the faults.
+  std::string_view usual() const { return baseline::usualStrategy(isForeign()).name; }
+  /// The row that goes on without processes that were killed.
+  static std::string_view lesser() {
+    return baseline::firstStrategy([](const baseline::StrategySpec& strategy) {
+             return strategy.losesRanks && strategy.resilient;
+           })
+        .name;
+  }
+
   std::string strategies() const {
     if (isForeign()) {
-      return "# Without a fault, and with it. 'env' gives a row variables of its own.\n"
-             "strategies: [fault_free, unprotected]\n\n";
+      return fmt::format(
+          "# Without a fault, and with it. 'env' gives a row variables of its own.\n"
+          "strategies: [{}, {}]\n\n",
+          baseline::kReferenceRow, usual());
     }
     const bool goes_on = kills() && starter_.workload == "training";
     return fmt::format(
-        "# How the job meets the fault; each is run, fault_free is what the others are held "
-        "against.\n"
-        "strategies: [fault_free, {}]     # 'faultline list strategies' shows others\n\n",
-        goes_on ? "shrink" : "hot_repair");
+        "# How the job meets the fault; each is run, {0} is what the others are held against.\n"
+        "strategies: [{0}, {1}]     # 'faultline list strategies' shows others\n\n",
+        baseline::kReferenceRow, goes_on ? lesser() : usual());
   }
 
   std::string faults() const {
@@ -240,17 +252,18 @@ class Writer {
     if (!isForeign()) gates.emplace_back("wrong_elements == 0");
     gates.emplace_back("evidence.ok == true");
     if (isForeign()) {
-      gates.emplace_back("fault_free.exit_code == 0");
+      gates.push_back(fmt::format("{}.exit_code == 0", baseline::kReferenceRow));
       if (endsProgram()) {
-        gates.emplace_back("unprotected.status == failed");
+        gates.push_back(fmt::format("{}.status == failed", usual()));
       } else if (!inGuests()) {
-        gates.emplace_back("unprotected.status == ok");
+        gates.push_back(fmt::format("{}.status == ok", usual()));
       }
     } else if (kills()) {
-      gates.emplace_back(starter_.workload == "training" ? "shrink.status == ok"
-                                                         : "hot_repair.status == failed");
+      gates.push_back(starter_.workload == "training"
+                          ? fmt::format("{}.status == ok", lesser())
+                          : fmt::format("{}.status == failed", usual()));
     } else {
-      gates.emplace_back("hot_repair.status == ok");
+      gates.push_back(fmt::format("{}.status == ok", usual()));
     }
     return gates;
   }
@@ -264,9 +277,11 @@ class Writer {
         "expect:\n";
     for (const std::string& gate : gates()) text += fmt::format("  - {}\n", quoted(gate));
     if (!isForeign())
-      text += "  # - hot_repair.overhead_pct.median <= 30     # needs a quiet machine\n";
+      text +=
+          fmt::format("  # - {}.overhead_pct.median <= 30     # needs a quiet machine\n", usual());
     if (inGuests() && !endsProgram() && starter_.gates.empty())
-      text += "  # - unprotected.status == ok     # of a program that lives through it\n";
+      text +=
+          fmt::format("  # - {}.status == ok     # of a program that lives through it\n", usual());
     return text;
   }
 

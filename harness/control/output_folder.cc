@@ -68,9 +68,10 @@ std::set<std::string> runFoldersOf(const scenario::Scenario& scenario) {
   std::set<std::string> names;
   if (scenario.workload.sweeps()) names.insert(kGoodputFolder);
   for (const PlannedRun& run : orderRuns(scenario, scenario.seed)) {
+    const baseline::StrategySpec* const spec = baseline::findStrategy(run.strategy->kind());
     if (scenario.workload.isForeign()) {
       names.insert(commandFolder(run.strategy->name, run.block));
-    } else if (run.strategy->kind() == baseline::kFailStop) {
+    } else if (spec != nullptr && spec->restarts) {
       names.insert(checkpointsFolder(run.block));
     }
   }

@@ -143,7 +143,7 @@ Status ProgramJob::prepare() {
 }
 
 void ProgramJob::prepareRecovery() {
-  if (planned_.strategy->kind() != baseline::kNccl) return;
+  if (!planned_.strategy->options.has(baseline::kMode)) return;
   const std::string mode = planned_.strategy->options.get<std::string>(baseline::kMode);
   if (!baseline::rebuildsItself(mode)) return;
   std::vector<std::string> files;

@@ -43,9 +43,7 @@ class RankJob final : public Job {
         scenario_(run.scenario),
         planned_(run.planned),
         ranks_(run.scenario.cluster.ranks()),
-        failStop_(planned_.strategy->kind() == baseline::kFailStop),
-        shrinks_(baseline::losesRanks(planned_.strategy->kind())),
-        resilient_(givesUpByBudget(planned_.strategy->kind())),
+        strategy_(*baseline::findStrategy(planned_.strategy->kind())),
         record_(scenario_, planned_),
         watchdog_(scenario_) {}
   ~RankJob() override;
@@ -110,9 +108,7 @@ class RankJob final : public Job {
   const scenario::Scenario& scenario_;
   const PlannedRun& planned_;
   const int ranks_;
-  const bool failStop_;
-  const bool shrinks_;
-  const bool resilient_;  // its library gives up by a budget
+  const baseline::StrategySpec& strategy_;
   RunRecord record_;
   auth::JobKey jobKey_;  // of the present attempt
 
@@ -138,11 +134,11 @@ class RankJob final : public Job {
 RankJob::~RankJob() {
   run_.processes.reset();  // nobody writes any more
   // What is left when that fails lies in the user's own folder.
-  if (failStop_) (void)run_.options.folder.removeFolder(checkpointsFolder(planned_.block));
+  if (strategy_.restarts) (void)run_.options.folder.removeFolder(checkpointsFolder(planned_.block));
 }
 
 Status RankJob::prepare() {
-  if (!failStop_) return okStatus();
+  if (!strategy_.restarts) return okStatus();
   // Those of a run that was killed would be taken for this one's.
   return run_.options.folder.makeFolder(checkpointsFolder(planned_.block));
 }
@@ -203,7 +199,7 @@ std::string_view RankJob::phase() const {
 Status RankJob::tick(TimePoint time) {
   if (run_.faults) {
     RETURN_IF_ERROR(run_.faults->step(time, *run_.sampler));
-    if (failStop_) RETURN_IF_ERROR(followHangs(time));
+    if (strategy_.restarts) RETURN_IF_ERROR(followHangs(time));
   }
   stopInTime(time);
   RETURN_IF_ERROR(checkFailure(time));
@@ -341,9 +337,10 @@ void RankJob::rankFailed(int rank, const std::string& message, bool consequence)
   const std::string whole =
       message.starts_with("rank ") ? message : fmt::format("rank {}: {}", rank, message);
   if (!failure_) {
-    const Duration budget = resilient_ ? scenario_.limits.giveUp : Duration::zero();
+    const Duration budget = strategy_.resilient ? scenario_.limits.giveUp : Duration::zero();
     lastWordsUntil_ = now() + budget + kLastWords;
-    if (shrinks_) lastWordsUntil_ = TimePoint::max();  // all that are left say whether they go on
+    if (strategy_.losesRanks)
+      lastWordsUntil_ = TimePoint::max();  // all that are left say whether they go on
   }
   failure_ = Failure{whole, consequence};
 }
@@ -351,10 +348,10 @@ void RankJob::rankFailed(int rank, const std::string& message, bool consequence)
 Status RankJob::checkFailure(TimePoint time) {
   if (!failure_ || isOver() || stage_ == Stage::kIsolating) return okStatus();
   const bool allSpoke = std::ranges::count(ended_, true) == ranks_;
-  const bool restarts = failStop_ && !failure_->consequence;  // its time is measured
+  const bool restarts = strategy_.restarts && !failure_->consequence;  // its time is measured
   if (!allSpoke && !restarts && time < lastWordsUntil_) return okStatus();
   const std::optional<TimePoint> fault = watchdog_.proof().latest();
-  if (failStop_ && fault && stage_ != Stage::kSettingUp) {
+  if (strategy_.restarts && fault && stage_ != Stage::kSettingUp) {
     // An error instead of a hang: the job is restarted all the same.
     note(event::Crashed{failure_->message});
     return isolate(time, *fault);
@@ -380,7 +377,8 @@ Status RankJob::followHangs(TimePoint time) {
 }
 
 Status RankJob::checkWatchdog(TimePoint time) {
-  if (!failStop_ || stage_ != Stage::kRunning || !watchdog_.proof().latest()) return okStatus();
+  if (!strategy_.restarts || stage_ != Stage::kRunning || !watchdog_.proof().latest())
+    return okStatus();
   ASSIGN_OR_RETURN(const std::uint64_t delivered, run_.sampler->payloadDelivered());
   const Duration patience = planned_.strategy->options.get<Duration>("watchdog");
   const auto hang = watchdog_.check(time, patience, delivered, record_.table().open());

@@ -14,11 +14,6 @@ static_assert(baseline::kAnyAlgorithm == comm::CommunicatorOptions::kAnyAlgorith
 
 }  // namespace
 
-bool givesUpByBudget(std::string_view strategy) {
-  return strategy != baseline::kFaultFree && strategy != baseline::kFailStop &&
-         strategy != baseline::kExcludeRank;
-}
-
 std::string checkpointPath(const RankSetup& setup, int rank) {
   return fmt::format("{}/rank{}", setup.checkpoints, rank);
 }
@@ -35,15 +30,15 @@ workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart) 
   config.managementAddress = own.management.address;
   config.rendezvousAddress = setup.network.front().management.address;
   config.rendezvousPort = kRendezvousPort;
-  const bool armed = strategy.kind() == baseline::kArmed && strategy.options.has(baseline::kLike);
-  const baseline::StrategySpec& kind = *baseline::findStrategy(
-      armed ? strategy.options.get<std::string>(baseline::kLike) : strategy.kind());
-  config.resilient = givesUpByBudget(kind.name);
-  if (kind.name == baseline::kBalance || kind.planned()) config.policy = channel::Policy::kPull;
+  const baseline::StrategySpec& kind =
+      baseline::carriedOut(*baseline::findStrategy(strategy.kind()), strategy.options);
+  config.resilient = kind.resilient;
+  if (kind.sharesLoad) config.policy = channel::Policy::kPull;
   if (kind.planned()) {
     config.planned = true;
     config.algorithm = kind.plannedBy;
   }
+  if (kind.written) config.schedule = strategy.options.get<std::string>(baseline::kContent);
   config.limits = scenario.limits;
   config.telemetry = scenario.telemetryOf(strategy);
   config.ioThreads = scenario.ioThreads;
@@ -53,15 +48,15 @@ workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart) 
   const Parameters& chosen = strategy.options;
   config.corruptOneElement =
       chosen.has(baseline::kCorruptOneElement) && chosen.get<bool>(baseline::kCorruptOneElement);
-  if (baseline::losesRanks(kind.name)) {
+  if (kind.losesRanks) {
     config.shrinkPatience = chosen.get<Duration>(baseline::kPatience);
   }
-  if (kind.name == baseline::kExcludeRank) {
-    config.excludeAfter = chosen.get<Duration>(baseline::kWait);
+  if (kind.leavesRanksOut) {
+    config.excludeAfter = chosen.get<Duration>(kind.hangOption);
   }
   // A server has no state to go on from.
-  if (kind.name == baseline::kFailStop && !scenario.workload.serves()) {
-    config.checkpointEvery = static_cast<int>(chosen.get<std::int64_t>("checkpoint_every"));
+  if (kind.restarts && !scenario.workload.serves()) {
+    config.checkpointEvery = static_cast<int>(chosen.get<std::int64_t>(baseline::kCheckpointEvery));
     config.checkpointPath = checkpointPath(setup, rank);
   }
   return config;

@@ -20,9 +20,6 @@ struct RankSetup {
   std::string checkpoints;  ///< folder, of this run alone
 };
 
-/// Whether the library of this strategy gives up by a budget.
-bool givesUpByBudget(std::string_view strategy);
-
 std::string checkpointPath(const RankSetup& setup, int rank);
 
 /// What a rank is told when it starts, but for what the attempt decides: the job's key, the class

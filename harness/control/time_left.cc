@@ -70,15 +70,16 @@ double secondsOfIteration(const scenario::Scenario& scenario) {
 
 /// What a job that is killed and started again waits for and does twice.
 Duration secondsOfRestarts(const scenario::Scenario& scenario, const PlannedRun& planned) {
-  if (planned.strategy->kind() != baseline::kFailStop) return Duration::zero();
+  const baseline::StrategySpec* const spec = baseline::findStrategy(planned.strategy->kind());
+  if (spec == nullptr || !spec->restarts) return Duration::zero();
   Duration stands{};
   const Duration again =
-      kSetUpOfARun +
-      ofSeconds(
-          secondsOfIteration(scenario) *
-          static_cast<double>(planned.strategy->options.get<std::int64_t>("checkpoint_every")) / 2);
+      kSetUpOfARun + ofSeconds(secondsOfIteration(scenario) *
+                               static_cast<double>(planned.strategy->options.get<std::int64_t>(
+                                   baseline::kCheckpointEvery)) /
+                               2);
   for (const scenario::Fault& fault : scenario::allFaults(scenario)) {
-    const Duration watchdog = planned.strategy->options.get<Duration>("watchdog");
+    const Duration watchdog = planned.strategy->options.get<Duration>(baseline::kWatchdog);
     stands += fault.times * (std::max(fault.duration.value_or(watchdog), watchdog) + again);
   }
   return stands;

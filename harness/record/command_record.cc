@@ -22,7 +22,7 @@ CommandRecord::CommandRecord(const scenario::Scenario& scenario, const PlannedRu
   if (!planned.strategy->environment.empty()) {
     run_.options[baseline::rowEnvironmentSpec().name] = planned.strategy->environment;
   }
-  if (run_.kind == baseline::kNccl) {
+  if (planned.strategy->options.has(baseline::kMode)) {
     const std::string mode = planned.strategy->options.get<std::string>(baseline::kMode);
     run_.options[baseline::kMode] = mode;
     if (baseline::rebuildsItself(mode)) {

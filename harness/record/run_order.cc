@@ -19,8 +19,8 @@ void shuffle(std::vector<PlannedRun>& runs, Random& random) {
 }  // namespace
 
 reports::Arm armOf(const scenario::Strategy& strategy) {
-  if (strategy.kind() == baseline::kFaultFree) return reports::Arm::kPlain;
   const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.kind());
+  if (spec != nullptr && spec->reference) return reports::Arm::kPlain;
   return spec == nullptr || spec->meetsFaults ? reports::Arm::kFaulted : reports::Arm::kArmed;
 }
 

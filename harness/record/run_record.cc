@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "harness/baseline/strategy_table.h"
 #include "harness/workload/digest.h"
 
 namespace faultline::run {
@@ -30,6 +31,7 @@ RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& plann
   run_.strategy = planned.strategy->name;
   run_.kind = planned.strategy->kind();
   for (const auto& [name, value] : planned.strategy->options.all()) {
+    if (name == baseline::kContent) continue;  // the scenario has it, once for all runs
     run_.options[name] = formatParameter(value);
   }
   run_.block = planned.block;

@@ -13,6 +13,7 @@
 #include "harness/scenario/fault_process_checks.h"
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/record_reader.h"
+#include "harness/scenario/schedule_reader.h"
 #include "harness/scenario/site_checks.h"
 #include "harness/scenario/strategy_checks.h"
 #include "harness/scenario/verbs_checks.h"
@@ -50,6 +51,7 @@ class Checker {
       checkSequence(scenario_.sequences[i], fmt::format("sequences.{}", i));
     }
     checkStrategies(scenario_, root_, findings_);
+    checkSchedules(scenario_, root_, findings_);
   }
 
  private:
@@ -193,7 +195,7 @@ class Checker {
            "across_blocks: each block of a server has other arrivals, so that its runs are not "
            "equal: use drift_check");
     }
-    if (scenario_.find(std::string(baseline::kFaultFree)) == nullptr) {
+    if (scenario_.find(std::string(baseline::kReferenceRow)) == nullptr) {
       fail(path, "across_blocks: there is no fault_free in 'strategies'");
     }
     if (scenario_.repeat < NoiseLimits::kMinBlocksAcross) {
@@ -222,7 +224,7 @@ class Checker {
                            "again}}}}' to 'strategies' and give 'repeat' at least {}",
                            NoiseLimits::kMinDriftRunsForSpread,
                            scenario_.workload.serves() ? "" : ", or 'across_blocks: on'",
-                           baseline::kFaultFree, stats::kMinPairsForBand));
+                           baseline::kReferenceRow, stats::kMinPairsForBand));
   }
 
   void checkSequence(const Sequence& sequence, const std::string& path) {

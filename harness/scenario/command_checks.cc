@@ -60,34 +60,31 @@ class CommandChecker {
       const std::string path = fmt::format("strategies.{}", i);
       const bool named = item.kind == Node::Kind::kMap && !item.entries.empty();
       const std::string& kind = named ? item.entries.front().key : item.text;
-      if (!findings_.usable({path}) || baseline::findStrategy(kind) == nullptr) continue;
-      if (foreign && !baseline::suitsForeignPrograms(kind)) {
-        fail(path, fmt::format("{} needs ranks that are ours: a workload of kind command knows "
-                               "{}, {}, {} and {}",
-                               kind, baseline::kFaultFree, baseline::kArmed, baseline::kUnprotected,
-                               baseline::kNccl));
-      } else if (!foreign && kind == baseline::kUnprotected) {
-        fail(path,
-             fmt::format("{} is for programs that are not ours: 'workload: {{kind: command}}'",
-                         kind));
+      const baseline::StrategySpec* const spec = baseline::findStrategy(kind);
+      if (!findings_.usable({path}) || spec == nullptr) continue;
+      if (foreign && !spec->suitsForeign) {
+        fail(path, fmt::format("{} needs ranks that are ours: a workload of kind command knows {}",
+                               kind, baseline::namesOf([](const baseline::StrategySpec& one) {
+                                 return one.suitsForeign;
+                               })));
       }
-      if (named) checkOptions(item.entries.front().value, kind, foreign);
-      if (named && kind == baseline::kNccl) checkNccl(item.entries.front().value);
+      if (named) checkOptions(item.entries.front().value, *spec, foreign);
+      if (named && spec->setsUpNccl) checkNccl(item.entries.front().value);
     }
   }
 
-  void checkOptions(const Node& options, const std::string& kind, bool foreign) {
+  void checkOptions(const Node& options, const baseline::StrategySpec& spec, bool foreign) {
     for (const Entry& option : options.entries) {
       const bool env = option.key == baseline::rowEnvironmentSpec().name;
       const bool name = option.key == baseline::rowNameSpec().name;
-      const bool its = kind == baseline::kNccl &&
-                       (option.key == baseline::kMode || option.key == baseline::kWait);
+      const bool its =
+          spec.setsUpNccl && (option.key == baseline::kMode || option.key == baseline::kWait);
       if (name || its || env == foreign) continue;
       findings_.add(option.where,
                     env ? "env: only the programs of a workload of kind command have one"
                         : fmt::format("{}: {} has none for programs that are not ours: 'as' and "
                                       "'env' are possible",
-                                      option.key, kind));
+                                      option.key, spec.name));
     }
   }
 

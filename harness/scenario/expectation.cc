@@ -193,10 +193,10 @@ Result<MetricName> parseMetric(std::string_view path, std::span<const std::strin
                   "the scenario does not run {}: add it to 'strategies', or remove the expectation",
                   name.strategy);
   }
-  if (metric->needsFaultFree && !runs(baseline::kFaultFree)) {
+  if (metric->needsFaultFree && !runs(baseline::kReferenceRow)) {
     return errorf(Code::kInvalidArgument,
                   "'{}' is measured against {}: add it to 'strategies', or remove the expectation",
-                  path, baseline::kFaultFree);
+                  path, baseline::kReferenceRow);
   }
   return name;
 }

@@ -49,11 +49,11 @@ std::string whyNotOfPrograms(const MetricName& name, const Scenario& scenario) {
   if (rebuilds || (foreign && path.starts_with(kShrinkMetrics))) {
     const std::string_view mode = rebuilds ? baseline::kAbortReinit : baseline::kShrinkMode;
     const Strategy* const row = scenario.find(name.strategy);
-    const bool has = row != nullptr && row->kind() == baseline::kNccl &&
+    const bool has = row != nullptr && row->options.has(baseline::kMode) &&
                      row->options.get<std::string>(baseline::kMode) == mode;
     if (!has) {
-      return fmt::format("{}: only a row of '{}' with 'mode: {}' tells that", path, baseline::kNccl,
-                         mode);
+      return fmt::format("{}: only a row of '{}' with 'mode: {}' tells that", path,
+                         baseline::namesOf([](const auto& one) { return one.setsUpNccl; }), mode);
     }
   }
   const std::string_view number = path.substr(std::min(kProgramMetrics.size(), path.size()));
@@ -89,9 +89,10 @@ std::string whyMeaningless(const MetricName& name, const Scenario& scenario) {
   if (exposed && !scenario.workload.model) {
     return fmt::format("{}: only jobs that follow from a 'model' know what is exposed", metric);
   }
-  if (name.strategy == baseline::kFaultFree && metric.find("overhead_pct") != std::string::npos) {
+  if (name.strategy == baseline::kReferenceRow &&
+      metric.find("overhead_pct") != std::string::npos) {
     return fmt::format("{} is what overhead is measured against: it has none of its own",
-                       baseline::kFaultFree);
+                       baseline::kReferenceRow);
   }
   if (std::string why = whyNoCellsOrPlans(name, scenario); !why.empty()) return why;
   const auto blocks = static_cast<std::size_t>(scenario.repeat);
@@ -106,7 +107,7 @@ std::string whyMeaningless(const MetricName& name, const Scenario& scenario) {
   if (noise && scenario.secondFaultFree() == nullptr) {
     return fmt::format(
         "{}: noise is seen between two equal runs: add '{{{}: {{as: again}}}}' to 'strategies'",
-        metric, baseline::kFaultFree);
+        metric, baseline::kReferenceRow);
   }
   if (metric == "noise.drift_pct" && scenario.workload.serves()) {
     return fmt::format(

@@ -18,6 +18,8 @@ namespace {
 
 using baseline::StrategySpec;
 
+/// The algorithm of AllReduce whose authors have a formula for its time (schedule/r2_formula.h).
+constexpr std::string_view kWithFormula = "r2_allreduce";
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
 /// What a metric's strategy does, and where it is in the scenario.
@@ -34,10 +36,7 @@ std::optional<Row> rowOf(const MetricName& name, const Scenario& scenario) {
   return Row{*strategy, *kind};
 }
 
-bool failsOver(const StrategySpec& kind) {
-  return kind.meetsFaults && kind.name != baseline::kFailStop &&
-         kind.name != baseline::kExcludeRank && !baseline::suitsForeignPrograms(kind.name);
-}
+bool failsOver(const StrategySpec& kind) { return kind.meetsFaults && kind.resilient; }
 
 bool isOfFailovers(std::string_view metric) {
   if (metric == "failovers.count" || metric == "failovers.per_connection") return false;
@@ -143,16 +142,19 @@ std::string whyNoEvent(const MetricName& name, const Row& row, const Scenario& s
                ? fmt::format("{}: {} has no failovers, it stops", metric, kind)
                : fmt::format("{}: {} meets no fault, so that nothing fails over", metric, kind);
   }
-  if (isOfEvents(metric, "restarts.") && kind != baseline::kFailStop) {
-    return fmt::format("{}: only {} is killed and started again", metric, baseline::kFailStop);
+  if (isOfEvents(metric, "restarts.") && !row.kind.restarts) {
+    return fmt::format("{}: only {} is killed and started again", metric,
+                       baseline::namesOf([](const StrategySpec& one) { return one.restarts; }));
   }
   const bool foreign = scenario.workload.isForeign();
-  if (isOfEvents(metric, kShrinkMetrics) && !foreign && !baseline::losesRanks(kind)) {
-    return fmt::format("{}: only {} and {} go on with fewer ranks", metric, baseline::kShrink,
-                       baseline::kExcludeRank);
+  if (isOfEvents(metric, kShrinkMetrics) && !foreign && !row.kind.losesRanks) {
+    return fmt::format("{}: only {} go on with fewer ranks", metric,
+                       baseline::namesOf([](const StrategySpec& one) { return one.losesRanks; }));
   }
-  if (isOfEvents(metric, "exclusions.") && kind != baseline::kExcludeRank) {
-    return fmt::format("{}: only {} leaves ranks out", metric, baseline::kExcludeRank);
+  if (isOfEvents(metric, "exclusions.") && !row.kind.leavesRanksOut) {
+    return fmt::format(
+        "{}: only {} leaves ranks out", metric,
+        baseline::namesOf([](const StrategySpec& one) { return one.leavesRanksOut; }));
   }
   const bool afterwards = isOfTimeAfterFaults(metric);
   const bool ofFaults = afterwards || isOfFailovers(metric) || metric == "errors.after_ms" ||
@@ -161,8 +163,8 @@ std::string whyNoEvent(const MetricName& name, const Row& row, const Scenario& s
   if (!ofFaults) return "";
   if (!scenario.hasFaults()) return fmt::format("{}: the scenario has no faults", metric);
   if (!row.kind.meetsFaults) return fmt::format("{}: {} meets no fault", metric, kind);
-  // fail_stop is repaired, which ends such faults.
-  if (afterwards && kind != baseline::kFailStop) {
+  // Who is started again is repaired before, which ends such faults.
+  if (afterwards && !row.kind.restarts) {
     for (const Fault& fault : allFaults(scenario)) {
       if (fault.duration) continue;
       return fmt::format(
@@ -191,7 +193,7 @@ std::string whyNoCell(const MetricName& name, const Row& row, const Scenario& sc
   if (metric.ends_with("time_over_best")) {
     const bool rival = std::ranges::any_of(scenario.strategies, [&](const Strategy& other) {
       const StrategySpec* const kind = baseline::findStrategy(other.kind());
-      return kind != nullptr && !kind->modelled && kind->meetsFaults &&
+      return kind != nullptr && !kind->modelled() && kind->meetsFaults &&
              kind->plannedBy != baseline::kAnyAlgorithm && other.name != name.strategy;
     });
     if (!rival) {
@@ -200,15 +202,14 @@ std::string whyNoCell(const MetricName& name, const Row& row, const Scenario& sc
     }
   }
   const bool ofR2 = metric.ends_with("time_over_formula");
-  if (ofR2 && row.kind.plannedBy != baseline::kR2AllReduce &&
-      row.kind.plannedBy != baseline::kAnyAlgorithm) {
+  if (ofR2 && row.kind.plannedBy != kWithFormula && row.kind.plannedBy != baseline::kAnyAlgorithm) {
     return fmt::format("{}: the formula is of {}, and {} runs another algorithm", metric,
-                       baseline::kR2AllReduce, name.strategy);
+                       kWithFormula, name.strategy);
   }
   if (metric.ends_with("busbw_kept_pct") &&
-      scenario.find(std::string(baseline::kFaultFree)) == nullptr) {
+      scenario.find(std::string(baseline::kReferenceRow)) == nullptr) {
     return fmt::format("{} is measured against {}: add it to 'strategies'", metric,
-                       baseline::kFaultFree);
+                       baseline::kReferenceRow);
   }
   return "";
 }

@@ -15,6 +15,7 @@
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/record_reader.h"
+#include "harness/scenario/schedule_reader.h"
 #include "harness/scenario/text_check.h"
 #include "harness/scenario/training_reader.h"
 #include "harness/scenario/vocabulary.h"
@@ -25,8 +26,8 @@ namespace {
 /// From tree to struct, guided by the tables.
 class ScenarioReader {
  public:
-  ScenarioReader(const Node& root, Findings& findings)
-      : root_(root), findings_(findings), records_(findings) {}
+  ScenarioReader(const Node& root, const std::string& folder, Findings& findings)
+      : root_(root), folder_(folder), findings_(findings), records_(findings) {}
 
   Scenario read() {
     Parameters values;
@@ -93,7 +94,7 @@ class ScenarioReader {
     noise.acrossBlocks = values.get<std::string>("noise.across_blocks") == "on";
     noise.keepAwake = values.get<std::string>("noise.keep_awake") == "on";
     if (noise.driftRuns == 0) return noise;
-    const std::string free(baseline::kFaultFree);
+    const std::string free(baseline::kReferenceRow);
     const Strategy* const listed = scenario.find(free);
     noise.driftRow.name = NoiseLimits::kDriftRow;
     noise.driftRow.does = free;
@@ -237,11 +238,16 @@ class ScenarioReader {
       for (const ParameterSpec& option : spec->options) keys.push_back(option.name);
       keys.push_back(baseline::rowNameSpec().name);
       keys.push_back(baseline::rowEnvironmentSpec().name);
+      if (spec->written) keys.push_back(baseline::kContent);
       records_.refuseUnknownKeys(*options, keys, options_path);
     }
     Strategy strategy{name,
                       records_.readParameters(options, where, name, spec->options, options_path)};
     readRowName(options, path, strategy);
+    if (spec->written && findings_.usable({joinPath(options_path, baseline::kSchedule)})) {
+      readScheduleText(options, where, folder_, options_path, strategy, findings_);
+      if (strategy.does.empty()) nameAfterFile(where, path, strategy);
+    }
     const std::string_view env = baseline::rowEnvironmentSpec().name;
     if (const Node* const texts = options == nullptr ? nullptr : options->find(env)) {
       strategy.environment = records_.readTexts(*texts, env, joinPath(options_path, env));
@@ -264,23 +270,42 @@ class ScenarioReader {
     if (node == nullptr) return;
     const std::string name = std::get<std::string>(records_.readScalar(*node, spec, path));
     if (!findings_.usable({path})) return;
+    if (const std::string why = whyNoRowName(name); !why.empty()) {
+      findings_.addAt(path, node->where, fmt::format("as: '{}' {}", name, why));
+      return;
+    }
+    strategy.does = std::move(strategy.name);
+    strategy.name = name;
+  }
+
+  /// A row whose schedule is written down, without `as`.
+  void nameAfterFile(Location where, const std::string& path, Strategy& strategy) {
+    const std::string name = rowNameOf(strategy.options.get<std::string>(baseline::kSchedule));
+    const std::string why =
+        name.empty() ? "is not fit for a name: give it one with 'as'" : whyNoRowName(name);
+    if (!why.empty()) {
+      findings_.addAt(path, where,
+                      fmt::format("schedule: the row would be called '{}' as its file, and that {} "
+                                  "('as: NAME')",
+                                  name, why));
+      return;
+    }
+    strategy.does = std::move(strategy.name);
+    strategy.name = name;
+  }
+
+  /// Empty, or why expectations would take it for something else.
+  static std::string whyNoRowName(const std::string& name) {
     const bool of_strategy = baseline::findStrategy(name) != nullptr;
     const bool of_metric = std::ranges::any_of(metricTable(), [&](const Metric& metric) {
       return metric.path.substr(0, metric.path.find('.')) == name;
     });
     const bool dotted = name.find('.') != std::string::npos;
     const bool reserved = name == NoiseLimits::kDriftRow;
-    if (of_strategy || of_metric || dotted || reserved) {
-      findings_.addAt(path, node->where,
-                      fmt::format("as: '{}' {}", name,
-                                  dotted ? "has a dot; expectations have one behind the row's name"
-                                  : reserved ? "is the row of noise.drift_check: choose another one"
-                                  : of_strategy ? "is the name of a strategy: choose another one"
-                                                : "is the name of a metric: choose another one"));
-      return;
-    }
-    strategy.does = std::move(strategy.name);
-    strategy.name = name;
+    if (dotted) return "has a dot; expectations have one behind the row's name";
+    if (reserved) return "is the row of noise.drift_check: choose another one";
+    if (of_strategy) return "is the name of a strategy: choose another one";
+    return of_metric ? "is the name of a metric: choose another one" : "";
   }
 
   std::vector<Fault> readFaults() {
@@ -344,6 +369,7 @@ class ScenarioReader {
   }
 
   const Node& root_;
+  const std::string& folder_;
   Findings& findings_;
   RecordReader records_;
   bool strategies_readable_ = false;
@@ -351,8 +377,8 @@ class ScenarioReader {
 
 }  // namespace
 
-Scenario interpret(const Node& root, Findings& findings) {
-  return ScenarioReader(root, findings).read();
+Scenario interpret(const Node& root, const std::string& folder, Findings& findings) {
+  return ScenarioReader(root, folder, findings).read();
 }
 
 }  // namespace faultline::scenario

@@ -183,7 +183,7 @@ Json toJson(const Limits& limits) {
 /// What is for ranks of our own, a row of programs that are not ours has not.
 bool isSaid(const Strategy& strategy, const std::string& option, bool foreign) {
   if (!foreign) return true;
-  if (strategy.kind() != baseline::kNccl) return false;
+  if (!strategy.options.has(baseline::kMode)) return false;
   const auto mode = strategy.options.get<std::string>(baseline::kMode);
   return option == baseline::kMode || (option == baseline::kWait && baseline::rebuildsItself(mode));
 }

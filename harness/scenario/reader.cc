@@ -88,7 +88,8 @@ ReadResult readScenario(std::string_view yaml, const std::string& source,
         findings.add(problem->where, std::move(problem->message));
       }
     }
-    Scenario scenario = interpret(document.root, findings);
+    const std::string folder = std::filesystem::path(source).parent_path().string();
+    Scenario scenario = interpret(document.root, folder, findings);
     checkScenario(scenario, document.root, findings);
     if (findings.problems().empty()) return {std::move(scenario), {}};
   }

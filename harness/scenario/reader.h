@@ -11,8 +11,9 @@
 
 namespace faultline::scenario {
 
-/// Bigger files are refused before they are parsed; the largest sensible scenario is a few KiB.
-inline constexpr std::size_t kMaximumFileBytes = 256 * 1024;
+/// Bigger files are refused before they are parsed. A scenario is a few KiB, but that of a result
+/// has the texts of its schedules, each byte as two where it needs an escape (schedule_reader.h).
+inline constexpr std::size_t kMaximumFileBytes = 4 * 1024 * 1024;
 
 /// One mistake. Lines and columns start at 1; line 0 when the mistake has no place in the file.
 struct Mistake {
@@ -32,7 +33,8 @@ struct ReadResult {
   bool ok() const { return scenario.has_value(); }
 };
 
-/// Reads YAML text. `source` names it in messages. `overrides` are `path=value`, for example
+/// Reads YAML text. `source` names it in messages, and files that it names are relative to the
+/// folder of that. `overrides` are `path=value`, for example
 /// "workload.iterations=10" or "faults.0.duration=2s", put in before anything is checked.
 /// Never throws, whatever the text is.
 ReadResult readScenario(std::string_view yaml, const std::string& source,

@@ -12,10 +12,10 @@ TelemetryMode telemetryMode(std::string_view word) {
 }
 
 const Strategy* Scenario::secondFaultFree() const {
-  const Strategy* const first = find(std::string(baseline::kFaultFree));
+  const Strategy* const first = find(std::string(baseline::kReferenceRow));
   if (first == nullptr) return nullptr;
   const auto found = std::ranges::find_if(strategies, [&](const Strategy& strategy) {
-    return &strategy != first && strategy.kind() == baseline::kFaultFree &&
+    return &strategy != first && strategy.kind() == first->kind() &&
            strategy.options == first->options && strategy.environment == first->environment;
   });
   return found == strategies.end() ? nullptr : &*found;

@@ -123,12 +123,14 @@ Json computeSchema() {
 Json choiceSchema() { return {{"oneOf", {Json{{"enum", Json::array()}}}}}; }
 
 void addChoice(Json& schema, std::string_view name, std::string_view summary,
-               std::span<const ParameterSpec> specs, bool is_row = false) {
+               std::span<const ParameterSpec> specs, const baseline::StrategySpec* row = nullptr) {
   Json parameters = object();
   parameters["type"] = {"object", "null"};
   parameters["description"] = summary;
   addParameters(parameters, specs);
-  if (is_row) {
+  if (row != nullptr) {
+    const ParameterSpec& content = baseline::contentSpec();
+    if (row->written) parameters["properties"][std::string(content.name)] = schemaOf(content);
     const ParameterSpec& row_name = baseline::rowNameSpec();
     parameters["properties"][std::string(row_name.name)] = schemaOf(row_name);
     const ParameterSpec& environment = baseline::rowEnvironmentSpec();
@@ -146,7 +148,7 @@ void addChoice(Json& schema, std::string_view name, std::string_view summary,
 Json strategySchema() {
   Json schema = choiceSchema();
   for (const auto& strategy : baseline::strategies()) {
-    addChoice(schema, strategy.name, strategy.summary, strategy.options, /*is_row=*/true);
+    addChoice(schema, strategy.name, strategy.summary, strategy.options, &strategy);
   }
   return schema;
 }

@@ -77,10 +77,11 @@ class SiteChecker {
                        kind_.name, Workload::kCommandKind, kindWithRanks()));
     }
     for (std::size_t i = 0; i < scenario_.strategies.size() && !kind_.mayHaveGpus; ++i) {
-      if (scenario_.strategies[i].kind() != baseline::kNccl) continue;
+      const auto* const spec = baseline::findStrategy(scenario_.strategies[i].kind());
+      if (spec == nullptr || !spec->setsUpNccl) continue;
       fail(fmt::format("strategies.{}", i),
            fmt::format("{}: NCCL needs GPUs, and nodes of a cluster of kind {} have none",
-                       baseline::kNccl, kind_.name));
+                       spec->name, kind_.name));
     }
   }
 

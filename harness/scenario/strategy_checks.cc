@@ -48,13 +48,12 @@ class StrategyChecker {
       const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.kind());
       if (spec == nullptr || spec->meetsFaults) return;
     }
-    fail("strategies",
-         fmt::format("none of these strategies meets the faults: add one that does, "
-                     "like {}, or remove '{}'",
-                     scenario_.workload.isForeign() ? baseline::kUnprotected : baseline::kHotRepair,
-                     !scenario_.faults.empty()      ? "faults"
-                     : !scenario_.sequences.empty() ? "sequences"
-                                                    : "fault_processes"));
+    fail("strategies", fmt::format("none of these strategies meets the faults: add one that does, "
+                                   "like {}, or remove '{}'",
+                                   baseline::usualStrategy(scenario_.workload.isForeign()).name,
+                                   !scenario_.faults.empty()      ? "faults"
+                                   : !scenario_.sequences.empty() ? "sequences"
+                                                                  : "fault_processes"));
   }
 
   void checkSomethingRuns() {
@@ -65,17 +64,17 @@ class StrategyChecker {
     if (!computed) return;
     fail("strategies", fmt::format("all of these are modelled, and nothing would be run: add one "
                                    "that is executed, like {}",
-                                   baseline::kFaultFree));
+                                   baseline::kReferenceRow));
   }
 
   void checkReference() {
     if (scenario_.workload.gradient.data != DataKind::kRandom) return;
-    if (scenario_.find(std::string(baseline::kFaultFree)) != nullptr) return;
+    if (scenario_.find(std::string(baseline::kReferenceRow)) != nullptr) return;
     if (!findings_.usable({"workload.gradient.data"}) || !strategiesAreKnown()) return;
     fail("workload.gradient.data",
          fmt::format("data: random results are right when they equal those of {}: add it to "
                      "'strategies', or write 'data: integers'",
-                     baseline::kFaultFree));
+                     baseline::kReferenceRow));
   }
 
   /// Strategies that cannot be had with every scenario.
@@ -83,37 +82,35 @@ class StrategyChecker {
     const Node* const list = root_.find("strategies");
     for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
       const Node& item = list->items[i];
-      checkSuits(item, fmt::format("strategies.{}", i));
-      for (const std::string_view kind :
-           {baseline::kShrink, baseline::kExcludeRank, baseline::kFailStop}) {
-        const Node* const options = item.find(kind);
-        if (item.text == kind || options != nullptr) {
-          checkStrategy(kind, options, fmt::format("strategies.{}", i));
-        }
-      }
+      const bool named = item.kind == Node::Kind::kMap && !item.entries.empty();
+      const auto* const spec =
+          baseline::findStrategy(named ? item.entries.front().key : std::string_view(item.text));
+      if (spec == nullptr) continue;
+      checkStrategy(*spec, named ? &item.entries.front().value : nullptr,
+                    fmt::format("strategies.{}", i));
     }
   }
 
   /// Rows that only another kind of workload has.
-  void checkSuits(const Node& item, const std::string& path) {
-    const bool named = item.kind == Node::Kind::kMap && !item.entries.empty();
-    const auto* const spec =
-        baseline::findStrategy(named ? item.entries.front().key : std::string_view(item.text));
+  void checkSuits(const baseline::StrategySpec& spec, const std::string& path) {
     const Workload& workload = scenario_.workload;
-    if (spec == nullptr || spec->workload.empty() || workload.isForeign()) return;
-    if (!findings_.usable({"workload.kind"}) || spec->workload == workload.kind) return;
-    fail(path, fmt::format("{}: only for 'workload: {{kind: {}}}'", spec->name, spec->workload));
+    if (spec.workload.empty() || workload.isForeign()) return;
+    if (!findings_.usable({"workload.kind"}) || spec.workload == workload.kind) return;
+    fail(path, fmt::format("{}: only for 'workload: {{kind: {}}}'", spec.name, spec.workload));
   }
 
-  void checkStrategy(std::string_view kind, const Node* options, const std::string& path) {
-    if (baseline::losesRanks(kind)) checkShrink(kind, path);
-    if (kind == baseline::kExcludeRank) checkExcluding(path);
-    if (kind == baseline::kShrink) return;
-    const std::string_view wait = kind == baseline::kFailStop ? "watchdog" : baseline::kWait;
-    const std::string waitPath = fmt::format("{}.{}.{}", path, kind, wait);
+  void checkStrategy(const baseline::StrategySpec& spec, const Node* options,
+                     const std::string& path) {
+    checkSuits(spec, path);
+    if (spec.losesRanks) checkShrink(spec.name, path);
+    if (spec.leavesRanksOut) checkExcluding(spec.name, path);
+    if (spec.hangOption.empty()) return;
+    const std::string_view wait = spec.hangOption;
+    const std::string waitPath = fmt::format("{}.{}.{}", path, spec.name, wait);
     const Node* const as =
         options == nullptr ? nullptr : options->find(baseline::rowNameSpec().name);
-    const Strategy* const strategy = scenario_.find(as == nullptr ? std::string(kind) : as->text);
+    const Strategy* const strategy =
+        scenario_.find(as == nullptr ? std::string(spec.name) : as->text);
     if (strategy != nullptr && findings_.usable({waitPath})) checkWait(*strategy, wait, waitPath);
   }
 
@@ -121,9 +118,11 @@ class StrategyChecker {
     const Workload& workload = scenario_.workload;
     if (!findings_.usable({"workload.kind", "workload.gradient.data"})) return;
     if (workload.serves()) {
+      const std::string_view restarting =
+          baseline::firstStrategy([](const auto& spec) { return spec.restarts; }).name;
       fail(path, fmt::format("{}: each rank of a server has a part of the model that no other one "
                              "has: use {}, which serves again what was under way",
-                             kind, baseline::kFailStop));
+                             kind, restarting));
     } else if (workload.sweeps()) {
       fail(path,
            fmt::format("{}: a sweep is of all ranks: use 'workload: {{kind: training}}'", kind));
@@ -135,13 +134,12 @@ class StrategyChecker {
     } else if (workload.gradient.data == DataKind::kRandom) {
       fail(path, fmt::format("{}: results of fewer ranks differ from those of {}: write 'data: "
                              "integers', of which every element is checked",
-                             kind, baseline::kFaultFree));
+                             kind, baseline::kReferenceRow));
     }
   }
 
   /// A rank is left out because its own port is down, which is seen at once, and only once.
-  void checkExcluding(const std::string& path) {
-    const std::string_view kind = baseline::kExcludeRank;
+  void checkExcluding(std::string_view kind, const std::string& path) {
     if (!scenario_.processes.empty() || !scenario_.sequences.empty()) {
       fail(path, fmt::format("{}: it goes on without ranks once, and 'fault_processes' and "
                              "'sequences' strike again: write the one fault under 'faults'",

@@ -1,6 +1,7 @@
 #include "harness/workload/communicator_options.h"
 
 #include "resilient_ccl/fabric/host_identity.h"
+#include "resilient_ccl/schedule/written/read_schedule.h"
 
 namespace faultline::workload {
 namespace {
@@ -51,6 +52,9 @@ Result<comm::CommunicatorOptions> communicatorOptions(const RankConfig& config) 
   options.segments = config.segments;
   options.algorithm = config.algorithm;
   options.planned = config.planned;
+  if (!config.schedule.empty()) {
+    ASSIGN_OR_RETURN(options.written, schedule::readSchedule(config.schedule));
+  }
   options.setupTimeout = config.limits.deadline;
   options.railGrace = config.limits.connect;
   options.collectiveTimeout =

@@ -426,6 +426,7 @@ json toJson(const RankConfig& config) {
           {"limits", limitsJson(config.limits)},
           {"algorithm", config.algorithm},
           {"planned", config.planned},
+          {"schedule", config.schedule},
           {"telemetry", scenario::name(config.telemetry)},
           {"io_threads", config.ioThreads},
           {"workload", workloadJson(config.workload)},
@@ -474,6 +475,7 @@ Result<RankConfig> rankConfigFromJson(const json& object) {
   }
   fields.read("algorithm", config.algorithm);
   fields.read("planned", config.planned);
+  fields.read("schedule", config.schedule);
   fields.readName<scenario::TelemetryMode>("telemetry", kTelemetryModes, config.telemetry);
   fields.read("io_threads", config.ioThreads);
   if (const json* workload = fields.find("workload"); workload != nullptr) {

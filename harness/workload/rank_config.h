@@ -49,6 +49,7 @@ struct RankConfig {
   int segments = 2;                ///< parts of a collective that are under way at the same time
   std::string algorithm = "ring";  ///< of AllReduce; comm::CommunicatorOptions::algorithm
   bool planned = false;            ///< comm::CommunicatorOptions::planned
+  std::string schedule;            ///< text of comm::CommunicatorOptions::written; empty: none
   scenario::Limits limits;         ///< `deadline` is also the time for meeting the other ranks
   scenario::TelemetryMode telemetry = scenario::TelemetryMode::kOff;
   int ioThreads = 0;  ///< fabric::FabricOptions::ioThreads

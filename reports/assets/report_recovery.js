@@ -150,7 +150,7 @@ const recoveryParts = (() => {
       {title: 'Rebuilt in', number: true, cell: ({shrink: s}) => el('strong', null, duration(s.resumed_ms - s.noticed_ms))},
       {title: 'Went on with iteration', number: true, cell: ({shrink: s}) => grouped(s.iteration)},
     ], rows, true)));
-    if (rows.some(({run}) => run.kind !== 'nccl')) {
+    if (rows.some(({run}) => run.processes.length === 0)) {
       target.append(el('p', {class: 'hint'}, 'An iteration of fewer ranks is as much less work: throughput and overhead count it so.'));
     }
   }

@@ -70,6 +70,11 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
                   "processes must give them one (auth::JobKey::random)",
                   options.size);
   }
+  if (options.planned && options.written != nullptr) {
+    return errorf(Code::kInvalidArgument,
+                  "a schedule that is written down ({}) leaves nothing to plan",
+                  options.written->algorithm());
+  }
   auto engine = Engine::start(options);
   if (!engine.ok()) {
     return engine.status().withContext(fmt::format("rank {} joins the communicator", options.rank));

@@ -15,6 +15,7 @@
 #include "resilient_ccl/fabric/fabric.h"
 #include "resilient_ccl/plan/health_feed.h"
 #include "resilient_ccl/schedule/port_bandwidths.h"
+#include "resilient_ccl/schedule/schedule_source.h"
 #include "resilient_ccl/telemetry/collector.h"
 
 namespace faultline::comm {
@@ -70,6 +71,11 @@ struct CommunicatorOptions {
   /// The health of the ports, by process, where it is known and not to be measured; only rank 0's
   /// counts. Null: measured.
   std::shared_ptr<plan::HealthFeed> health;
+  /// A schedule that somebody wrote down, for calls of its collective (and root) by all of its
+  /// ranks, of at least as many elements as it has chunks; others have the usual ones. Right
+  /// (schedule/verifier.h), and equal on all ranks: a job whose ranks have different ones does not
+  /// begin. Null: none. Not with `planned`.
+  std::shared_ptr<const schedule::ScheduleSource> written;
   /// What is left of the ranks' ports, for algorithms that treat unequal ones differently; equal on
   /// all ranks. Empty: all healthy.
   schedule::PortBandwidths bandwidths;

@@ -32,24 +32,43 @@ schedule::PortBandwidths Communicator::Impl::bandwidths() const {
   return own;
 }
 
-Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(const CollectiveCall& call,
-                                                                      std::int64_t elements) {
-  const std::tuple key(call.collective, elements, call.op == ReduceOp::kAvg, call.root);
-  if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
+/// Others of the same communicator, its barriers for example, have the usual schedules.
+bool Communicator::Impl::isWritten(const CollectiveCall& call, std::int64_t elements) const {
+  const schedule::ScheduleSource* const written = options_.written.get();
+  return written != nullptr && written->collective() == call.collective &&
+         written->root() == call.root && written->ranks() == size() &&
+         schedule::fitsData(*written, elements);
+}
+
+Result<std::unique_ptr<schedule::Schedule>> Communicator::Impl::scheduleFor(
+    const CollectiveCall& call, std::int64_t elements) const {
+  if (isWritten(call, elements)) {
+    ASSIGN_OR_RETURN(auto written, options_.written->make(elements));
+    constexpr int kMostLanes = 1 << Executor::kLaneBits;
+    if (written->lanes() <= kMostLanes) return written;
+    return errorf(Code::kUnsupported, "{}: {} lanes are too many, {} are possible",
+                  options_.written->algorithm(), written->lanes(), kMostLanes);
+  }
   const std::string_view algorithm = call.collective == Collective::kAllReduce
                                          ? options_.algorithm
                                          : schedule::algorithmOf(call.collective).name;
   const int window = call.collective == Collective::kAllReduce
                          ? schedule::allReduceWindow(rails(), size() / ranksPerNode_ - 1)
                          : schedule::executionWindow(rails());
-  ASSIGN_OR_RETURN(const std::unique_ptr<schedule::Schedule> schedule,
-                   schedule::makeSchedule(algorithm, {.ranks = size(),
-                                                      .elements = elements,
-                                                      .segments = options_.segments,
-                                                      .window = window,
-                                                      .bandwidths = bandwidths(),
-                                                      .root = call.root,
-                                                      .ranksPerNode = ranksPerNode_}));
+  return schedule::makeSchedule(algorithm, {.ranks = size(),
+                                            .elements = elements,
+                                            .segments = options_.segments,
+                                            .window = window,
+                                            .bandwidths = bandwidths(),
+                                            .root = call.root,
+                                            .ranksPerNode = ranksPerNode_});
+}
+
+Result<std::shared_ptr<const Program>> Communicator::Impl::programFor(const CollectiveCall& call,
+                                                                      std::int64_t elements) {
+  const std::tuple key(call.collective, elements, call.op == ReduceOp::kAvg, call.root);
+  if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
+  ASSIGN_OR_RETURN(const std::unique_ptr<schedule::Schedule> schedule, scheduleFor(call, elements));
   if (programs_.size() >= kMostPrograms) programs_.clear();
   std::vector<std::vector<bool>> completes;
   if (call.op == ReduceOp::kAvg) {

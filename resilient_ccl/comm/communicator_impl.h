@@ -50,6 +50,10 @@ class Communicator::Impl {
   static constexpr std::size_t kMostPrograms = 64;
   int rails() const;
   schedule::PortBandwidths bandwidths() const;
+  /// Whether CommunicatorOptions::written is for this call.
+  bool isWritten(const CollectiveCall& call, std::int64_t elements) const;
+  Result<std::unique_ptr<schedule::Schedule>> scheduleFor(const CollectiveCall& call,
+                                                          std::int64_t elements) const;
   Result<std::shared_ptr<const Program>> programFor(const CollectiveCall& call,
                                                     std::int64_t elements);
   std::shared_ptr<Work> submitPlanned(const CollectiveCall& call, Executor::Job job,

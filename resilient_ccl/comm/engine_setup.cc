@@ -16,23 +16,55 @@
 namespace faultline::comm {
 namespace {
 
-/// What a process tells the others of itself: its door, and its addresses.
-std::string introduce(const transport::tcp::Endpoint& door, const fabric::ProcessAddress& address) {
-  std::string bytes(sizeof(door.address) + sizeof(door.port), '\0');
-  std::memcpy(bytes.data(), &door.address, sizeof(door.address));
-  std::memcpy(bytes.data() + sizeof(door.address), &door.port, sizeof(door.port));
+/// What a process tells the others of itself, besides its addresses.
+struct Introduction {
+  transport::tcp::Endpoint door;
+  std::uint64_t schedule = 0;  ///< digest of CommunicatorOptions::written; 0: it has none
+};
+
+/// All of it in one order: numbers as this machine has them, as in ProcessAddress.
+template <typename Introduced, typename Visit>
+void eachNumber(Introduced& introduction, const Visit& visit) {
+  visit(introduction.door.address);
+  visit(introduction.door.port);
+  visit(introduction.schedule);
+}
+
+std::string introduce(const Introduction& introduction, const fabric::ProcessAddress& address) {
+  std::string bytes;
+  eachNumber(introduction, [&](const auto& number) {
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  });
   return bytes + address.serialize();
 }
 
 Result<fabric::ProcessAddress> parseIntroduction(const std::string& bytes,
-                                                 transport::tcp::Endpoint& door) {
-  constexpr std::size_t kDoor = sizeof(door.address) + sizeof(door.port);
-  if (bytes.size() < kDoor) {
+                                                 Introduction& introduction) {
+  std::size_t read = 0;
+  bool complete = true;
+  eachNumber(introduction, [&](auto& number) {
+    complete = complete && bytes.size() - read >= sizeof(number);
+    if (!complete) return;
+    std::memcpy(&number, bytes.data() + read, sizeof(number));
+    read += sizeof(number);
+  });
+  if (!complete) {
     return errorf(Code::kInvalidArgument, "a process address of {} bytes", bytes.size());
   }
-  std::memcpy(&door.address, bytes.data(), sizeof(door.address));
-  std::memcpy(&door.port, bytes.data() + sizeof(door.address), sizeof(door.port));
-  return fabric::ProcessAddress::parse(bytes.substr(kDoor));
+  return fabric::ProcessAddress::parse(bytes.substr(read));
+}
+
+/// All ranks do the same operations, or none begins.
+Status checkSchedules(const std::vector<std::uint64_t>& digests) {
+  for (std::size_t rank = 1; rank < digests.size(); ++rank) {
+    if (digests[rank] == digests[0]) continue;
+    return errorf(
+        Code::kInvalidArgument,
+        "rank {} has another schedule than rank 0 (digests {:016x} and {:016x}; 0: none): "
+        "give all ranks the same text",
+        rank, digests[rank], digests[0]);
+  }
+  return okStatus();
 }
 
 }  // namespace
@@ -70,13 +102,21 @@ Status Engine::open(UniqueFd listener) {
                                                    .timeout = options_.setupTimeout}));
   ASSIGN_OR_RETURN(const transport::tcp::Endpoint door,
                    transport::tcp::localEndpoint(this->door()));
-  ASSIGN_OR_RETURN(const std::vector<std::string> blobs,
-                   bootstrap_->allGather(introduce(door, fabric_->address())));
+  ASSIGN_OR_RETURN(
+      const std::vector<std::string> blobs,
+      bootstrap_->allGather(introduce(
+          {.door = door, .schedule = options_.written == nullptr ? 0 : options_.written->digest()},
+          fabric_->address())));
   std::vector<fabric::ProcessAddress> addresses;
+  std::vector<std::uint64_t> schedules;
   for (const std::string& blob : blobs) {
-    ASSIGN_OR_RETURN(addresses.emplace_back(), parseIntroduction(blob, doors_.emplace_back()));
+    Introduction introduction;
+    ASSIGN_OR_RETURN(addresses.emplace_back(), parseIntroduction(blob, introduction));
+    doors_.push_back(introduction.door);
     hosts_.push_back(addresses.back().host);
+    schedules.push_back(introduction.schedule);
   }
+  RETURN_IF_ERROR(checkSchedules(schedules));
   RETURN_IF_ERROR(fabric_->connect(addresses));
   RETURN_IF_ERROR(awaitRails(deadline));
   bool joined = false;

@@ -6,45 +6,10 @@
 #include <vector>
 
 #include "resilient_ccl/schedule/index.h"
+#include "resilient_ccl/schedule/op_lists.h"
 
 namespace faultline::schedule::msccl {
 namespace {
-
-/// A schedule written out operation by operation.
-class Imported final : public Schedule {
- public:
-  Imported(std::string name, Collective collective, int ranks, int lanes, std::int64_t elements)
-      : name_(std::move(name)),
-        collective_(collective),
-        ranks_(ranks),
-        lanes_(lanes),
-        elements_(elements),
-        ops_(at(ranks) * at(lanes)) {}
-
-  std::string_view algorithm() const override { return name_; }
-  Collective collective() const override { return collective_; }
-  int ranks() const override { return ranks_; }
-  int lanes() const override { return lanes_; }
-  std::int64_t elements() const override { return elements_; }
-  std::int64_t opCount(int rank, int lane) const override {
-    return static_cast<std::int64_t>(ops_[index(rank, lane)].size());
-  }
-  Op op(int rank, int lane, std::int64_t i) const override {
-    return ops_[index(rank, lane)][static_cast<std::size_t>(i)];
-  }
-
-  std::vector<Op>& lane(int rank, int lane) { return ops_[index(rank, lane)]; }
-
- private:
-  std::size_t index(int rank, int lane) const { return at(rank) * at(lanes_) + at(lane); }
-
-  std::string name_;
-  Collective collective_;
-  int ranks_;
-  int lanes_;
-  std::int64_t elements_;
-  std::vector<std::vector<Op>> ops_;
-};
 
 /// What a step does, or the receiving or sending half of it.
 struct Action {
@@ -159,8 +124,8 @@ class Importer {
     RETURN_IF_ERROR(finishing.run());
     ASSIGN_OR_RETURN(ordered_, hasOrders());
     lanes_ = ordered_ ? algo_.channels : algo_.channels * ranks();
-    made_ = std::make_unique<Imported>(algo_.name, algo_.collective, ranks(), lanes_,
-                                       bufferElements(algo_.collective, data_));
+    made_ = std::make_unique<OpLists>(algo_.name, algo_.collective, ranks(), lanes_,
+                                      bufferElements(algo_.collective, data_));
     for (int rank = 0; rank < ranks(); ++rank) {
       RETURN_IF_ERROR(makeActions(rank, finishing));
       RETURN_IF_ERROR(sortLanes(rank));
@@ -408,7 +373,7 @@ class Importer {
   std::int64_t data_;
   bool ordered_ = false;
   int lanes_ = 0;
-  std::unique_ptr<Imported> made_;
+  std::unique_ptr<OpLists> made_;
   // Of the rank in hand.
   std::vector<Action> actions_;
   std::vector<std::vector<std::vector<int>>> ofStep_;  ///< actions by block and step

@@ -7,6 +7,7 @@
 #include "resilient_ccl/schedule/msccl/importer.h"
 #include "resilient_ccl/schedule/msccl/xml.h"
 #include "resilient_ccl/schedule/verifier.h"
+#include "resilient_ccl/schedule/written/read_schedule.h"
 
 namespace faultline::fuzz {
 namespace {
@@ -18,8 +19,29 @@ namespace {
 
 }  // namespace
 
+namespace {
+
+/// Schedules in JSON, beside those in XML.
+bool jsonReader(const std::string& text) {
+  const auto source = schedule::readSchedule(text);
+  if (!source.ok()) {
+    if (source.status().message().empty()) broken("an error says something", text);
+    return false;
+  }
+  const auto made = (*source)->make((*source)->chunks());
+  if (!made.ok()) broken("what is read is a schedule", made.status().toString());
+  const auto report = schedule::verifySchedule(**made);
+  if (!report.ok() && report.status().code() != Code::kUnsupported) {
+    broken("the verifier can judge it", report.status().toString());
+  }
+  return true;
+}
+
+}  // namespace
+
 bool mscclReader(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
+  if (text.starts_with('{')) return jsonReader(text);
   const auto algo = schedule::msccl::fromXml(text);
   if (!algo.ok()) {
     if (algo.status().message().empty()) broken("an error says something", text);

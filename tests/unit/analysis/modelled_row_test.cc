@@ -56,7 +56,7 @@ TEST(ModelledRowTest, IsMarkedAndSaysWhatItStandsOn) {
 }
 
 TEST(ModelledRowTest, WithoutAServerNothingIsMadeUpOfRequests) {
-  const baseline::StrategySpec& spec = *baseline::findStrategy(baseline::kKvReplicate);
+  const baseline::StrategySpec& spec = *baseline::findStrategy("kv_replicate");
   const scenario::Strategy strategy{"kv_replicate",
                                     Parameters::parse(spec.name, spec.options, {}).value()};
   const reports::Summary unknown = modelledRow(strategy, Status(Code::kNotFound, "no server"));
@@ -74,7 +74,7 @@ TEST(ModelledRowTest, WithoutAServerNothingIsMadeUpOfRequests) {
 }
 
 TEST(ModelledRowTest, OfAServerItIsWhatOneFaultCostsAndNoPercentage) {
-  const baseline::StrategySpec& spec = *baseline::findStrategy(baseline::kKvReplicate);
+  const baseline::StrategySpec& spec = *baseline::findStrategy("kv_replicate");
   const scenario::Strategy strategy{"kv_replicate",
                                     Parameters::parse(spec.name, spec.options, {}).value()};
   const baseline::ServingCase serving{.requestsPerSecond = 2,

@@ -59,7 +59,7 @@ TEST(ScenarioFilesTest, NightsRunFourStrategiesOrMoreFaultFreeAmongThemAndModell
     for (const Strategy& strategy : read.scenario->strategies) {
       if (!baseline::isModelled(strategy.kind())) run.insert(strategy.kind());
     }
-    EXPECT_TRUE(run.contains(baseline::kFaultFree)) << entry.path();
+    EXPECT_TRUE(run.contains(baseline::kReferenceRow)) << entry.path();
     EXPECT_GE(run.size(), kLeastStrategies) << entry.path();
   }
 }

@@ -1,0 +1,220 @@
+#include "harness/scenario/schedule_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/input_file.h"
+#include "base/parameter.h"
+#include "harness/baseline/strategy_table.h"
+#include "harness/scenario/record_reader.h"
+#include "harness/scenario/text_check.h"
+#include "resilient_ccl/schedule/verifier.h"
+#include "resilient_ccl/schedule/written/read_schedule.h"
+
+namespace faultline::scenario {
+namespace {
+
+using schedule::ScheduleSource;
+
+/// A call that a row makes.
+struct Call {
+  std::int64_t elements = 0;  ///< of data, as schedules count them
+  Bytes elementSize = 1;
+  std::string what;
+};
+
+class ScheduleChecker {
+ public:
+  ScheduleChecker(const Scenario& scenario, const Node& root, Findings& findings)
+      : scenario_(scenario), root_(root), findings_(findings) {}
+
+  void check() {
+    const Node* const list = root_.find("strategies");
+    // Rows and elements of the list are the same as long as all of these are understood.
+    if (list == nullptr || list->items.size() != scenario_.strategies.size()) return;
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < scenario_.strategies.size(); ++i) {
+      const Strategy& strategy = scenario_.strategies[i];
+      if (!strategy.options.has(baseline::kContent)) continue;
+      path_ = fmt::format("strategies.{}.{}.{}", i, strategy.kind(), baseline::kSchedule);
+      file_ = strategy.options.get<std::string>(baseline::kSchedule);
+      const std::string& text = strategy.options.get<std::string>(baseline::kContent);
+      bytes += text.size();
+      if (bytes > kMostScheduleText) {
+        fail(
+            fmt::format("with it the schedules of this scenario have {}, and {} are possible: "
+                        "write it with fewer segments or chunks",
+                        formatSize(static_cast<Bytes>(bytes)), formatSize(kMostScheduleText)));
+        return;
+      }
+      const auto source = schedule::readSchedule(text);
+      if (!source.ok()) {
+        fail(source.status().message());
+      } else if (isRight(**source)) {
+        checkFit(**source);
+      }
+    }
+  }
+
+ private:
+  void fail(std::string_view why) {
+    findings_.add(locate(root_, path_), fmt::format("schedule: '{}': {}", file_, why));
+  }
+
+  /// A proof for elements that are whole chunks holds for all sizes that have no empty chunk.
+  bool isRight(const ScheduleSource& source) {
+    const auto made = source.make(source.chunks());
+    if (!made.ok()) {
+      fail(made.status().message());
+      return false;
+    }
+    const auto report = schedule::verifySchedule(**made);
+    if (!report.ok()) {
+      fail(report.status().message());
+      return false;
+    }
+    if (report->ok()) return true;
+    const schedule::Problem& first = report->problems.front();
+    const std::int64_t more = std::ssize(report->problems) - 1 + report->moreProblems;
+    fail(
+        fmt::format("is wrong: rank {} lane {} op {}: {}{}. 'faultline schedule verify --import' "
+                    "shows all of it",
+                    first.rank, first.lane, first.op, first.text,
+                    more == 0 ? "" : fmt::format(", and {} more", more)));
+    return false;
+  }
+
+  void checkFit(const ScheduleSource& source) {
+    const Workload& workload = scenario_.workload;
+    if (!findings_.usable({"cluster", "workload"})) return;
+    if (workload.isForeign()) return;  // no such row: command_checks.cc
+    if (source.ranks() != scenario_.cluster.ranks()) {
+      fail(
+          fmt::format("is for {} ranks, and the cluster has {} ('nodes' x 'ranks_per_node'): write "
+                      "it for {}, or change the cluster",
+                      source.ranks(), scenario_.cluster.ranks(), scenario_.cluster.ranks()));
+      return;
+    }
+    if (workload.serves()) {
+      fail(
+          "a server reduces among the ranks of each copy of its model only: use 'workload: {kind: "
+          "training}' or 'collective'");
+      return;
+    }
+    if (workload.model && !workload.model->onlyCopies()) {
+      fail(
+          "ranks that have parts of a model reduce in groups: it needs 'parallel' with nothing "
+          "but 'data', and without 'zero'");
+      return;
+    }
+    if (isOfAnother(source)) return;
+    for (const Call& call : calls()) {
+      if (schedule::fitsData(source, call.elements)) continue;
+      fail(
+          fmt::format("has {} chunks, and {} has {} elements: {} has at least {} of them then ({})"
+                      "{}, or write the schedule with fewer chunks",
+                      source.chunks(), call.what, call.elements, call.what, source.chunks(),
+                      formatSize(source.chunks() * call.elementSize),
+                      hasOutput(source.collective()) ? ", and a multiple of that" : ""));
+      return;
+    }
+  }
+
+  /// Calls of another collective would not follow it, and the row not be what its name says.
+  bool isOfAnother(const ScheduleSource& source) {
+    const auto name = schedule::collectiveName(source.collective());
+    if (source.root() != 0) {
+      fail(fmt::format("is a {} of root {}, and calls are of root 0", name, source.root()));
+      return true;
+    }
+    std::vector<schedule::Collective> operations{schedule::Collective::kAllReduce};
+    if (scenario_.workload.sweeps()) operations = scenario_.workload.collective.operations;
+    for (const schedule::Collective operation : operations) {
+      if (operation == source.collective()) continue;
+      fail(fmt::format("is a schedule for {}, and the workload calls {}: {}", name,
+                       schedule::collectiveName(operation),
+                       scenario_.workload.sweeps()
+                           ? fmt::format("write 'operations: [{}]'", name)
+                           : fmt::format("use 'workload: {{kind: {}}}' with 'operations: [{}]'",
+                                         Workload::kCollectiveKind, name)));
+      return true;
+    }
+    return false;
+  }
+
+  std::vector<Call> calls() const {
+    const Workload& workload = scenario_.workload;
+    const int ranks = scenario_.cluster.ranks();
+    std::vector<Call> calls;
+    if (!workload.sweeps()) {
+      const Bytes size = reduction::sizeOf(workload.gradient.dtype);
+      calls.push_back({workload.gradient.size / size / workload.gradient.buckets, size,
+                       "a bucket of the gradient"});
+      return calls;
+    }
+    for (const SweepCell& cell : cellsOf(workload.collective)) {
+      const std::int64_t count = countOf(cell, ranks);
+      calls.push_back({hasBlocks(cell.operation) ? count * ranks : count,
+                       reduction::sizeOf(cell.dtype),
+                       fmt::format("a call of {} in {}", formatSize(cell.size),
+                                   reduction::nameOf(cell.dtype))});
+    }
+    return calls;
+  }
+
+  const Scenario& scenario_;
+  const Node& root_;
+  Findings& findings_;
+  std::string path_;  // of the row in hand
+  std::string file_;
+};
+
+}  // namespace
+
+void readScheduleText(const Node* options, Location where, const std::string& folder,
+                      const std::string& path, Strategy& strategy, Findings& findings) {
+  const Node* const content = options == nullptr ? nullptr : options->find(baseline::kContent);
+  if (content != nullptr) {
+    RecordReader records(findings);
+    strategy.options.set(
+        std::string(baseline::kContent),
+        records.readScalar(*content, baseline::contentSpec(), joinPath(path, baseline::kContent)));
+    return;
+  }
+  const std::string file = strategy.options.get<std::string>(baseline::kSchedule);
+  const Node* const named = options == nullptr ? nullptr : options->find(baseline::kSchedule);
+  const std::string at = joinPath(path, baseline::kSchedule);
+  const auto fail = [&](std::string_view why) {
+    findings.addAt(at, named == nullptr ? where : named->where, fmt::format("schedule: {}", why));
+  };
+  const auto text = readInput((std::filesystem::path(folder) / file).string(),
+                              {.what = "schedule", .mostBytes = kMostScheduleText});
+  if (!text.ok()) return fail(text.status().message());
+  if (const auto problem = checkText(*text, 0)) {
+    return fail(fmt::format("'{}': line {}: {}", file, problem->where.line, problem->message));
+  }
+  strategy.options.set(std::string(baseline::kContent), *text);
+}
+
+std::string rowNameOf(std::string_view file) {
+  std::string name = std::filesystem::path(file).stem().string();
+  const auto possible = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  };
+  std::ranges::replace_if(name, std::not_fn(possible), '_');
+  name.resize(std::min(name.size(), kLongestName));
+  const auto read = parseParameter(baseline::rowNameSpec(), name);
+  return read.ok() ? name : "";
+}
+
+void checkSchedules(const Scenario& scenario, const Node& root, Findings& findings) {
+  ScheduleChecker(scenario, root, findings).check();
+}
+
+}  // namespace faultline::scenario
