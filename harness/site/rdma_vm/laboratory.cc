@@ -110,7 +110,7 @@ Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const F
     far_ends.push_back(std::move(agent.far));
     far_ends.push_back(std::move(qmp.far));
     hosts.push_back({launch::MessageChannel(std::move(agent.near)), QmpClient(std::move(qmp.near)),
-                     std::move(console), false, std::nullopt});
+                     std::move(console)});
     job.guests.push_back(qemuCommand(spec, host, files.kernel.image, guestFds(spec.nics())));
   }
   options.inherited_fds.push_back(initramfs.get());

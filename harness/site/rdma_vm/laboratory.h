@@ -133,10 +133,10 @@ class Laboratory final : public HolderLine {
     QmpClient qmp;
     UniqueFd console;
     bool ready = false;
-    site::ClockOffset clock;
-    std::optional<TimePoint> clockAsked;                // and not answered yet
-    TimePoint clockDue{};                               // when it is to be asked again
-    std::optional<std::vector<wire::RailState>> rails;  // the latest answer
+    site::ClockOffset clock{};
+    std::optional<TimePoint> clockAsked{};                // and not answered yet
+    TimePoint clockDue{};                                 // when it is to be asked again
+    std::optional<std::vector<wire::RailState>> rails{};  // the latest answer
   };
   struct Job {
     int host = 0;

@@ -23,13 +23,13 @@ Outcome makeClusterUnprivileged() {
   }
   // Giving up root makes /proc/self root's own until the next exec; a user's program has its own.
   ::prctl(PR_SET_DUMPABLE, 1);
-  const auto privileges = enterPrivileges();
+  const auto privileges = launch::enterPrivileges();
   if (!privileges.ok()) {
     std::fprintf(stderr, "%s\n", privileges.status().message().c_str());
     return kRefused;
   }
-  if (*privileges != Privileges::kUserNamespace) return kNotUnprivileged;
-  const auto cluster = NetnsCluster::create({.nodes = 2, .rails = 2, .rail_rate = 100'000'000});
+  if (*privileges != launch::Privileges::kUserNamespace) return kNotUnprivileged;
+  const auto cluster = netns::Cluster::create({.nodes = 2, .rails = 2, .rail_rate = 100'000'000});
   if (!cluster.ok()) std::fprintf(stderr, "%s\n", cluster.status().message().c_str());
   return cluster.ok() ? kMade : kFailed;
 }

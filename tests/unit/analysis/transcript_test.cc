@@ -152,10 +152,10 @@ TEST_F(TranscriptTest, ARunInWhichTheBenchFailedIsLeftOut) {
 }
 
 TEST_F(TranscriptTest, OneOfAnotherVersionIsRefused) {
-  EXPECT_THAT(whyNot({R"({"line":"transcript","version":99,"messages":1,"scenario":{}})"}),
+  EXPECT_THAT(whyNot({R"({"line":"transcript","version":99,"messages":2,"scenario":{}})"}),
               HasSubstr("replays version 2, found 99"));
   EXPECT_THAT(whyNot({R"({"line":"transcript","version":2,"messages":99,"scenario":{}})"}),
-              HasSubstr("understands messages of version 1, found 99"));
+              HasSubstr("understands messages of version 2, found 99"));
 }
 
 }  // namespace

@@ -1,0 +1,211 @@
+#include "harness/control/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <deque>
+
+#include "harness/record/run_order.h"
+#include "harness/scenario/reader.h"
+#include "harness/site/addresses.h"
+#include "harness/site/kind.h"
+#include "tests/support/run_program.h"
+
+// A session on a cluster that is none: a third kind, of which nothing else knows.
+
+namespace faultline::run {
+namespace {
+
+using faultline::testing::TemporaryFolder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// What the fake cluster does, and what was asked of it.
+struct Play {
+  Status built;
+  bool interruptsWhileBuilding = false;
+  std::deque<Result<std::pair<int, wire::FromGuard>>> said;
+  std::vector<std::string> happened;
+};
+Play* play = nullptr;
+
+class FakeFault final : public injector::Fault {
+ public:
+  ~FakeFault() override { play->happened.emplace_back("fault gone"); }
+  Status prepare() override { return okStatus(); }
+  Status apply() override {
+    play->happened.emplace_back("apply");
+    return transit(true, [] { return okStatus(); });
+  }
+  Status step(TimePoint /*now*/) override { return okStatus(); }
+  Status revert() override {
+    play->happened.emplace_back("revert");
+    return transit(false, [] { return okStatus(); });
+  }
+  std::string mechanism() const override { return "none"; }
+
+ protected:
+  bool conclusive() const override { return true; }
+  injector::Evidence verdict() const override { return {"port_down", "play", "seen", true, {}}; }
+};
+
+class FakeGuards final : public site::Processes {
+ public:
+  Status poll(Duration /*timeout*/, int /*interruptFd*/, const Received& received) override {
+    if (play->said.empty()) return okStatus();
+    // Programs that have started do nothing before the fault has struck.
+    const auto& front = play->said.front();
+    const bool starts = front.ok() && std::holds_alternative<wire::GuardStarted>(front->second);
+    if (!starts && std::ranges::count(play->happened, "apply") == 0) return okStatus();
+    const auto next = std::move(play->said.front());
+    play->said.pop_front();
+    RETURN_IF_ERROR(next.status());
+    return received(next->first, wire::toJson(next->second));
+  }
+  void broadcast(const nlohmann::json& message) override {
+    play->happened.push_back("told " + message["type"].get<std::string>());
+  }
+  Status kill() override {
+    play->happened.emplace_back("kill");
+    return okStatus();
+  }
+  bool allEnded() const override { return play->said.empty(); }
+};
+
+class FakeCluster final : public site::Cluster {
+ public:
+  explicit FakeCluster(const site::ClusterSpec& spec)
+      : site::Cluster(site::plannedNetwork(spec.nodes, spec.rails)) {}
+  ~FakeCluster() override { play->happened.emplace_back("cluster gone"); }
+  Status build(const GiveUp& giveUp) override {
+    play->happened.emplace_back("build");
+    if (!play->interruptsWhileBuilding) return play->built;
+    EXPECT_EQ(std::raise(SIGTERM), 0);
+    return giveUp() ? errorf(Code::kAborted, "given up") : okStatus();
+  }
+  Result<std::unique_ptr<site::Processes>> startRanks(const std::vector<site::RankProcess>&,
+                                                      int) override {
+    return errorf(Code::kUnsupported, "no ranks");
+  }
+  Result<std::unique_ptr<site::Processes>> startGuards(
+      const std::vector<site::GuardProcess>& guards, int) override {
+    play->happened.push_back(fmt::format("start {}", guards.size()));
+    return std::unique_ptr<site::Processes>(std::make_unique<FakeGuards>());
+  }
+  Result<std::unique_ptr<injector::Fault>> makeFault(const std::string& kind,
+                                                     const injector::FaultParameters&,
+                                                     const site::FaultTarget& target) override {
+    play->happened.push_back(fmt::format("{} on {}.{}", kind, target.node, target.rail.value()));
+    return std::unique_ptr<injector::Fault>(std::make_unique<FakeFault>());
+  }
+  Status readRailCounters(std::vector<site::RailCounters>& counters) override {
+    counters.assign(static_cast<std::size_t>(nodes()) * static_cast<std::size_t>(rails()), {});
+    return okStatus();
+  }
+  Result<std::map<std::string, std::string>> describe() const override {
+    return std::map<std::string, std::string>{{"cluster", "play"}};
+  }
+};
+
+constinit const site::Kind kPlay{
+    .name = "play",
+    .summary = "nothing",
+    .refusal = [](const injector::FaultKind&, const injector::FaultParameters&) -> site::Refusal {
+      return {};
+    },
+    .footprint = [](const site::ClusterSpec&) { return site::kController; },
+    .make = [](const site::ClusterSpec& spec) -> Result<std::unique_ptr<site::Cluster>> {
+      return std::unique_ptr<site::Cluster>(std::make_unique<FakeCluster>(spec));
+    }};
+
+class SessionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    play = &play_;
+    auto read = scenario::readScenario(
+        "version: 1\nname: n\ncluster: {nodes: 2, rails: 2}\nworkload: {kind: command, command: "
+        "{run: [sh, -c, 'exit 0']}}\nstrategies: [unprotected]\nfaults:\n  - {kind: port_down, "
+        "target: {node: 1, rail: 1}, at: 0s, until: end}\n",
+        "n");
+    ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
+    scenario_ = *std::move(read.scenario);
+    scenario_.cluster.kind = &kPlay;
+  }
+
+  Result<SessionResult> run() {
+    ASSIGN_OR_RETURN(OutputFolder folder, OutputFolder::claim(folder_.path().string()));
+    ASSIGN_OR_RETURN(Interrupt interrupt, Interrupt::watch());
+    const std::vector<PlannedRun> planned = orderRuns(scenario_, 1);
+    return runSession(scenario_, planned.at(0), {.folder = folder}, interrupt);
+  }
+  void say(int guard, wire::FromGuard message) {
+    play_.said.emplace_back(std::pair(guard, std::move(message)));
+  }
+  void bothStart() {
+    say(0, wire::GuardStarted{now()});
+    say(1, wire::GuardStarted{now()});
+  }
+
+  Play play_;
+  TemporaryFolder folder_;
+  scenario::Scenario scenario_;
+};
+
+TEST_F(SessionTest, EndsInTheOppositeOrderOfItsBeginning) {
+  bothStart();
+  for (int guard : {0, 1}) {
+    say(guard, wire::GuardedEnded{.program = 0, .at = now()});
+    say(guard, wire::GuardFinished{});
+  }
+  const auto result = run();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->recorded.run.status, reports::RunStatus::kOk) << result->recorded.run.message;
+  EXPECT_EQ(result->cluster.at("cluster"), "play");
+  EXPECT_EQ(result->recorded.run.evidence.size(), 1u);
+  EXPECT_THAT(play_.happened, ElementsAre("build", "port_down on 1.1", "start 2", "apply", "revert",
+                                          "kill", "fault gone", "cluster gone"));
+}
+
+TEST_F(SessionTest, AClusterThatCannotBeBuiltIsTheBenchsError) {
+  play_.built = errorf(Code::kUnsupported, "no such machine");
+  const auto result = run();
+  EXPECT_EQ(result.status().code(), Code::kUnsupported);
+  EXPECT_THAT(play_.happened, ElementsAre("build", "cluster gone"));
+}
+
+TEST_F(SessionTest, AnInterruptWhileItIsBuiltIsAnInterruptedRun) {
+  play_.interruptsWhileBuilding = true;
+  const auto result = run();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_EQ(result->recorded.run.message, "interrupted");
+  EXPECT_THAT(play_.happened, ElementsAre("build", "cluster gone"));
+}
+
+TEST_F(SessionTest, WhenNobodyIsHeardAnyMoreTheFaultStillEnds) {
+  bothStart();
+  play_.said.emplace_back(errorf(Code::kUnavailable, "the line is cut"));
+  const auto result = run();
+  EXPECT_THAT(result.status().message(), HasSubstr("the line is cut"));
+  EXPECT_THAT(play_.happened, ElementsAre("build", "port_down on 1.1", "start 2", "apply", "revert",
+                                          "kill", "fault gone", "cluster gone"));
+}
+
+TEST_F(SessionTest, AProgramThatFailsEndsTheOthers) {
+  bothStart();
+  say(1, wire::GuardedEnded{.program = 0, .at = now(), .code = 3});
+  say(1, wire::GuardFinished{});
+  say(0, wire::GuardedEnded{.program = 0, .at = now(), .signal = SIGTERM});
+  say(0, wire::GuardFinished{});
+  const auto result = run();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->recorded.run.status, reports::RunStatus::kFailed);
+  EXPECT_THAT(result->recorded.run.message, HasSubstr("exit code 3"));
+  EXPECT_THAT(play_.happened, ElementsAre("build", "port_down on 1.1", "start 2", "apply", "revert",
+                                          "told end", "kill", "fault gone", "cluster gone"));
+}
+
+}  // namespace
+}  // namespace faultline::run
