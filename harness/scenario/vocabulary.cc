@@ -5,21 +5,6 @@
 namespace faultline::scenario {
 namespace {
 
-constexpr std::array kWorkloads{
-    Word{"training",
-         "Training: iterations of compute, with a bucketed gradient AllReduce that overlaps it, or "
-         "what follows from a model that is divided over the ranks; every element of every result "
-         "is checked."},
-    Word{"collective",
-         "Collective calls, one after the other, over sizes, types, operators and places, as "
-         "nccl-tests measures them; every element of every result is checked."},
-    Word{
-        "inference",
-        "A server of a model: requests come as they like, are batched continuously, and have their "
-        "latencies and goodput measured; every element of every message is checked."},
-    Word{"command",
-         "Any program (torchrun, nccl-tests, iperf3), on the nodes under the faults: how it ends, "
-         "how fast it is, and the numbers that it tells. Its data are not checked."}};
 constexpr std::array kClusters{
     Word{"netns", "Nodes are network namespaces of this machine, with shaped rails between them."},
     Word{"rdma_vm",
@@ -30,7 +15,6 @@ constexpr std::array<std::string_view, 2> kPlannedClusters{"host", "sim"};
 
 }  // namespace
 
-std::span<const Word> workloadKinds() { return kWorkloads; }
 std::span<const Word> clusterKinds() { return kClusters; }
 
 std::span<const std::string_view> plannedWords(std::string_view path) {
