@@ -11,6 +11,7 @@
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/reader.h"
 #include "harness/scenario/vocabulary.h"
+#include "harness/scenario/workload_kind.h"
 #include "injector/fault_table.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/collective.h"

@@ -23,7 +23,7 @@
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/reader.h"
 #include "harness/scenario/schema.h"
-#include "harness/scenario/workload_keys.h"
+#include "harness/scenario/workload_kind.h"
 #include "injector/fault_table.h"
 
 namespace faultline::cli {

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/reader.h"
-#include "harness/scenario/vocabulary.h"
+#include "harness/scenario/workload_kind.h"
 #include "injector/fault_table.h"
 
 namespace faultline::cli {
@@ -338,7 +338,7 @@ std::string reasonAgainstTogether(const std::vector<const FaultKind*>& kinds) {
 
 Result<std::string> starterScenario(const Starter& starter) {
   std::vector<std::string_view> workloads;
-  for (const scenario::Word& word : scenario::workloadKinds()) workloads.push_back(word.name);
+  for (const auto& kind : scenario::workloadKinds()) workloads.push_back(kind.name);
   if (std::ranges::count(workloads, starter.workload) == 0) {
     return errorf(Code::kInvalidArgument, "there is no workload '{}'{}", starter.workload,
                   suggestion(starter.workload, workloads));

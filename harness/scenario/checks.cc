@@ -17,7 +17,7 @@
 #include "harness/scenario/site_checks.h"
 #include "harness/scenario/strategy_checks.h"
 #include "harness/scenario/verbs_checks.h"
-#include "harness/scenario/workload_keys.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/stats/overhead.h"
 
 namespace faultline::scenario {

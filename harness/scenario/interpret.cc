@@ -6,19 +6,17 @@
 
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
-#include "harness/scenario/command_reader.h"
 #include "harness/scenario/expectation_check.h"
 #include "harness/scenario/fault_process_reader.h"
 #include "harness/scenario/fault_reader.h"
-#include "harness/scenario/inference_reader.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/schedule_reader.h"
 #include "harness/scenario/text_check.h"
-#include "harness/scenario/training_reader.h"
 #include "harness/scenario/vocabulary.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::scenario {
 namespace {
@@ -50,14 +48,9 @@ class ScenarioReader {
     if (values.has("workload.time")) {
       scenario.workload.time = values.get<Duration>("workload.time");
     }
-    readTraining(root_, values, scenario.cluster.ranks(), scenario.workload, findings_);
-    if (scenario.workload.serves()) {
-      readServing(root_, values, scenario.cluster.ranks(), scenario.workload, findings_);
-    }
-    if (scenario.workload.sweeps()) scenario.workload.collective = sweepOf(values);
-    if (scenario.workload.isForeign()) {
-      scenario.workload.command = readCommand(root_, values, scenario.cluster, findings_);
-    }
+    workloadKind(scenario.workload.kind)
+        .read({.root = root_, .values = values, .cluster = scenario.cluster, .findings = findings_},
+              scenario.workload);
     scenario.limits = limitsOf(values);
     scenario.telemetry = telemetryMode(values.get<std::string>("telemetry"));
     scenario.ioThreads = integer(values, "io_threads");
@@ -103,61 +96,6 @@ class ScenarioReader {
         listed != nullptr ? listed->options
                           : *Parameters::parse(free, baseline::findStrategy(free)->options, {});
     return noise;
-  }
-
-  Sweep sweepOf(const Parameters& values) {
-    const std::string path = "workload.collective";
-    const Node* const workload = root_.find("workload");
-    const Node* const node = workload == nullptr ? nullptr : workload->find("collective");
-    const auto words = [&](std::string_view key, auto of) {
-      using Value = typename decltype(of(std::string()))::value_type;
-      std::vector<Value> found;
-      for (const ParameterValue& value : records_.readList(node, collectiveTable(), key, path)) {
-        found.push_back(*of(std::get<std::string>(value)));
-      }
-      return found;
-    };
-    Sweep sweep;
-    sweep.operations = words("operations", schedule::collectiveFromName);
-    sweep.dtypes = words("dtypes", reduction::dataTypeFromName);
-    sweep.ops = words("ops", reduction::reduceOpFromName);
-    const std::string place = values.get<std::string>("workload.collective.place");
-    sweep.place = place == "both" ? Place::kBoth : place == "in" ? Place::kIn : Place::kOut;
-    sweep.settleCalls = integer(values, path + ".settle_calls");
-    sweep.sizes.clear();
-    for (const ParameterValue& value : records_.readList(node, collectiveTable(), "sizes", path)) {
-      sweep.sizes.push_back(std::get<Size>(value).bytes);
-    }
-    readRange(node, values, path, sweep);
-    return sweep;
-  }
-
-  /// `from` and `to` in the place of `sizes`.
-  void readRange(const Node* node, const Parameters& values, const std::string& path,
-                 Sweep& sweep) {
-    if (node == nullptr) return;
-    const Node* const from = node->find("from");
-    const Node* const to = node->find("to");
-    const Node* const factor = node->find("factor");
-    const Node* const any = from != nullptr ? from : to != nullptr ? to : factor;
-    if (any == nullptr || !findings_.usable({path})) return;
-    if (node->find("sizes") != nullptr) {
-      findings_.addAt(path, any->where,
-                      "sizes: either a list of them, or a range: from, to, factor");
-    } else if (from == nullptr || to == nullptr) {
-      findings_.addAt(path, any->where, "a range of sizes needs both 'from' and 'to'");
-    } else {
-      const Bytes first = values.get<Size>("workload.collective.from").bytes;
-      const Bytes last = values.get<Size>("workload.collective.to").bytes;
-      if (last < first) {
-        findings_.addAt(
-            path, to->where,
-            fmt::format("to: {} is less than from: {}", formatSize(last), formatSize(first)));
-        return;
-      }
-      sweep.sizes =
-          sizesBetween(first, last, values.get<std::int64_t>("workload.collective.factor"));
-    }
   }
 
   /// The elements of a list under a key of the scenario; none, with a message, if it is no list.

@@ -27,7 +27,7 @@ class TrainingReader {
   void read(int ranks, Workload& workload) {
     workload.compute = readCompute();
     workload.gradient = readGradient();
-    if (workload_ == nullptr || workload.sweeps()) return;
+    if (workload_ == nullptr) return;
     if (workload.serves()) {
       readServed(workload);
       return;

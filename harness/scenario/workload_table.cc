@@ -6,7 +6,7 @@
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/scenario.h"
 #include "harness/scenario/table_rows.h"
-#include "harness/scenario/vocabulary.h"
+#include "harness/scenario/workload_kind.h"
 #include "resilient_ccl/reduction/data_type.h"
 
 // The keys of `workload`.
@@ -17,8 +17,6 @@ using namespace rows;
 
 constexpr double kMostBuckets = 4096;
 
-constexpr std::array<std::string_view, 4> kWorkloadKindNames{
-    "training", Workload::kCollectiveKind, Workload::kInferenceKind, Workload::kCommandKind};
 constexpr std::array<std::string_view, 3> kPlaces{"out", "in", "both"};
 constexpr std::array<std::string_view, 2> kDataKinds{"integers", "random"};
 
@@ -278,7 +276,7 @@ constexpr ParameterSpec kComputeSpec =
 const std::array kWorkloadFields{
     Field{
         choice(
-            "kind", "", kWorkloadKindNames,
+            "kind", "", workloadKindNames(),
             "training: compute and a gradient AllReduce that overlaps it, or what follows from a "
             "'model'; collective: collective calls, as nccl-tests makes them; inference: a server "
             "of a 'model'; command: programs that are not ours"),

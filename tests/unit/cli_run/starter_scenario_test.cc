@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/scenario/reader.h"
-#include "harness/scenario/vocabulary.h"
+#include "harness/scenario/workload_kind.h"
 #include "injector/fault_table.h"
 
 namespace faultline::cli {
@@ -15,7 +15,7 @@ using ::testing::Not;
 
 TEST(StarterScenarioTest, EveryWorkloadAndFaultMakesAScenarioOrSaysWhyNot) {
   int written = 0;
-  for (const scenario::Word& workload : scenario::workloadKinds()) {
+  for (const scenario::WorkloadKind& workload : scenario::workloadKinds()) {
     for (const injector::FaultKind& kind : injector::faultKinds()) {
       Starter starter;
       starter.workload = workload.name;

@@ -167,7 +167,7 @@ TEST(CommandTest, WhatOnlyProgramsHaveIsRefusedElsewhere) {
     return "version: 1\nname: n\nworkload: {kind: training}\nstrategies: [armed, " + strategies +
            "]\n" + more;
   };
-  expectMistake(with("unprotected"), "4:21", "for programs that are not ours");
+  expectMistake(with("unprotected"), "4:21", "only for 'workload: {kind: command}'");
   expectMistake(with("nccl"), "4:21", "only for 'workload: {kind: command}'");
   expectMistake(with("{balance: {env: {A: b}}}"), "4:32", "only the programs");
   expectMistake(with("balance", "expect: [armed.exit_code == 0]\n"), "5:10", "only programs");

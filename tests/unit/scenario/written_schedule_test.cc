@@ -115,7 +115,7 @@ TEST_F(WrittenScheduleTest, MistakesSayWhereAndWhatToDo) {
     return fmt::format("[fault_free, {{planned: {{schedule: {}}}}}]", file);
   };
   EXPECT_THAT(mistake(scenarioOf("[fault_free, planned]")), HasSubstr("schedule"));
-  EXPECT_THAT(mistake(scenarioOf(row("none.json"))), HasSubstr(":5:48: schedule: "));
+  EXPECT_THAT(mistake(scenarioOf(row("none.json"))), HasSubstr(":5:47: schedule: "));
   folder_.write("words.xml", "what\n");
   EXPECT_THAT(mistake(scenarioOf(row("words.xml"))), HasSubstr("neither MSCCL XML"));
   folder_.write("bytes.xml", "<algo>\n\xff");
@@ -126,7 +126,7 @@ TEST_F(WrittenScheduleTest, MistakesSayWhereAndWhatToDo) {
               HasSubstr("'five.json': is for 5 ranks, and the cluster has 4"));
   folder_.write("ring4.json", ring());
   EXPECT_THAT(
-      mistake(scenarioOf(row("ring4.json"), "{kind: training, gradient: {size: 64, buckets: 4}}")),
+      mistake(scenarioOf(row("ring4.json"), "{kind: training, gradient: {size: 64B, buckets: 4}}")),
       HasSubstr("has 8 chunks, and a bucket of the gradient has 4 elements"));
   EXPECT_THAT(mistake(scenarioOf(row("ring4.json"),
                                  "{kind: collective, collective: {operations: [all_gather]}}")),
@@ -134,7 +134,7 @@ TEST_F(WrittenScheduleTest, MistakesSayWhereAndWhatToDo) {
                         "'operations: [all_reduce]'"));
   EXPECT_THAT(mistake(scenarioOf(row("ring4.json"),
                                  "{kind: collective, collective: {operations: [all_reduce], sizes: "
-                                 "[16, 1MiB]}}")),
+                                 "[16B, 1MiB]}}")),
               HasSubstr("a call of 16B in f32 has 4 elements"));
   folder_.write("gather.json", scheduleText("ring_all_gather", {.ranks = 4, .elements = 64}));
   EXPECT_THAT(mistake(scenarioOf(row("gather.json"))),
@@ -194,9 +194,10 @@ TEST_F(WrittenScheduleTest, OnlyRanksThatAllReduceTogetherCanFollowIt) {
                          "{kind: inference, model: llama3.1-8b, device: a100, parallel: {tensor: "
                          "4}, scale: 5000, inference: {qps: [10], requests: 40}}")),
       HasSubstr("a server reduces among the ranks of each copy"));
-  EXPECT_THAT(mistake(scenarioOf("[fault_free, {planned: {schedule: ring4.json}}]",
-                                 "{kind: command, command: {run: [true]}}")),
-              HasSubstr("planned needs ranks that are ours"));
+  const ReadResult programs = read(scenarioOf("[fault_free, {planned: {schedule: ring4.json}}]",
+                                              "{kind: command, command: {run: [true]}}"));
+  ASSERT_EQ(programs.mistakes.size(), 2u);  // the row, and its option
+  EXPECT_THAT(programs.mistakes[0].message, HasSubstr("planned needs ranks that are ours"));
 }
 
 }  // namespace

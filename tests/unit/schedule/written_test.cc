@@ -103,7 +103,7 @@ std::vector<std::string> allNames() {
   return names;
 }
 INSTANTIATE_TEST_SUITE_P(All, WrittenAlgorithm, testing::ValuesIn(allNames()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& algorithm) { return algorithm.param; });
 
 TEST(WrittenTest, ChunksAreTheLargestUnitOfAllPieces) {
   const auto source = readSchedule(ringOfFour().dump());
