@@ -59,9 +59,10 @@ class FakeGuards final : public site::Processes {
     const auto& front = play->said.front();
     const bool starts = front.ok() && std::holds_alternative<wire::GuardStarted>(front->second);
     if (!starts && std::ranges::count(play->happened, "apply") == 0) return okStatus();
-    const auto next = std::move(play->said.front());
+    auto next = std::move(play->said.front());
     play->said.pop_front();
     RETURN_IF_ERROR(next.status());
+    if (auto* const ended = std::get_if<wire::GuardedEnded>(&next->second)) ended->at = now();
     return received(next->first, wire::toJson(next->second));
   }
   void broadcast(const nlohmann::json& message) override {
@@ -156,7 +157,7 @@ class SessionTest : public ::testing::Test {
 TEST_F(SessionTest, EndsInTheOppositeOrderOfItsBeginning) {
   bothStart();
   for (int guard : {0, 1}) {
-    say(guard, wire::GuardedEnded{.program = 0, .at = now()});
+    say(guard, wire::GuardedEnded{.program = 0});
     say(guard, wire::GuardFinished{});
   }
   const auto result = run();
@@ -195,9 +196,9 @@ TEST_F(SessionTest, WhenNobodyIsHeardAnyMoreTheFaultStillEnds) {
 
 TEST_F(SessionTest, AProgramThatFailsEndsTheOthers) {
   bothStart();
-  say(1, wire::GuardedEnded{.program = 0, .at = now(), .code = 3});
+  say(1, wire::GuardedEnded{.program = 0, .code = 3});
   say(1, wire::GuardFinished{});
-  say(0, wire::GuardedEnded{.program = 0, .at = now(), .signal = SIGTERM});
+  say(0, wire::GuardedEnded{.program = 0, .signal = SIGTERM});
   say(0, wire::GuardFinished{});
   const auto result = run();
   ASSERT_TRUE(result.ok()) << result.status().message();
