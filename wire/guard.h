@@ -9,7 +9,7 @@
 #include "base/json_fields.h"
 #include "wire/message.h"
 
-/// Between the controller and the guard of a node (harness/launch/guard.h). Moments are those of
+/// Between the controller and the guard of a node (harness/agent/guard.h). Moments are those of
 /// the guard's monotonic clock.
 namespace faultline::wire {
 

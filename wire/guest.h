@@ -13,7 +13,7 @@
 #include "wire/message.h"
 
 /// Of a laboratory of guests: between the controller and the agent of a guest
-/// (harness/site/rdma_vm/guest_agent.h), what holds a fault in a guest (fault_holder.h), and the
+/// (harness/agent/agent.h), what holds a fault on its node (fault_holder.h), and the
 /// machine room (machine_room.h).
 namespace faultline::wire {
 
@@ -25,7 +25,7 @@ struct HeldFault {
   int version = kVersion;
   std::string kind{};
   std::map<std::string, std::string> parameters{};  ///< as a scenario writes them
-  int rail = 0;                                     ///< not of faults of queue pairs
+  std::string device{};                             ///< "rxe0"; not of faults of queue pairs
   /// Of faults of queue pairs: as netlink::LinkTarget::startedWith.
   std::string startedWith{};
 };
@@ -227,7 +227,7 @@ void visitFields(V& v, Of<HeldFault> auto& fault) {
   v.required("version", fault.version);
   v.required("kind", fault.kind);
   v.required("parameters", fault.parameters);
-  v.required("rail", fault.rail);
+  v.required("device", fault.device);
   v.required("started_with", fault.startedWith);
 }
 

@@ -14,8 +14,8 @@
 #include "base/limits.h"
 #include "base/printable.h"
 #include "base/standard_descriptors.h"
+#include "harness/agent/guard.h"
 #include "harness/cli/cli.h"
-#include "harness/launch/guard.h"
 #include "harness/site/rdma_vm/guest_agent.h"
 #include "harness/site/rdma_vm/machine_room.h"
 #include "harness/workload/rank_main.h"
@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   // A file that passes the limit of sizes is an error that says so.
   std::signal(SIGXFSZ, SIG_IGN);
   if (isVerb(argc, argv, "rank")) return faultline::workload::rankMain();
-  if (isVerb(argc, argv, "guard")) return faultline::launch::guardMain();
+  if (isVerb(argc, argv, "guard")) return faultline::agent::guardMain();
   if (isVerb(argc, argv, "machine-room")) return faultline::rdma_vm::machineRoomMain();
   if (isVerb(argc, argv, "guest-agent")) return faultline::rdma_vm::guestAgentMain();
   // A run goes on to its end and writes its result, also when nobody reads along any more.

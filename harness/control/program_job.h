@@ -7,7 +7,7 @@
 namespace faultline::run {
 
 /// Of a workload of kind command: programs that are not ours. They run under a guard per node
-/// (launch/guard.h), so that nothing of them is left afterwards.
+/// (agent/guard.h), so that nothing of them is left afterwards.
 std::unique_ptr<Job> makeProgramJob(RunParts& run);
 
 }  // namespace faultline::run

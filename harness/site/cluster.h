@@ -68,7 +68,7 @@ struct RankProcess {
   std::map<std::string, std::string> environment{};  ///< besides the bench's own
 };
 
-/// The guard of a node (harness/launch/guard.h) and what it is to start there.
+/// The guard of a node (harness/agent/guard.h) and what it is to start there.
 struct GuardProcess {
   int node = 0;
   wire::GuardJob job;  ///< without its network namespace, which the cluster knows

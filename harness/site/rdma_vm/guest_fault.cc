@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "harness/site/rdma_vm/vm_plan.h"
 
 namespace faultline::rdma_vm {
 
@@ -17,7 +18,8 @@ constexpr Duration kAnswerPoll = 1ms;
 
 wire::HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters,
                           int rail, const std::string& started_with) {
-  wire::HeldFault held{.kind = kind, .parameters = {}, .rail = rail, .startedWith = started_with};
+  wire::HeldFault held{
+      .kind = kind, .parameters = {}, .device = rdmaDeviceName(rail), .startedWith = started_with};
   for (const auto& [name, value] : parameters.all()) {
     held.parameters[name] = formatParameter(value);
   }

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/status.h"
-#include "harness/site/rdma_vm/fault_holder.h"
 #include "harness/site/rdma_vm/holder_line.h"
 #include "injector/fault.h"
 #include "injector/fault_table.h"
@@ -15,7 +14,7 @@ namespace faultline::rdma_vm {
 wire::HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters,
                           int rail, const std::string& started_with = {});
 
-/// A fault of injector/faults that acts inside of a guest, where a holder (fault_holder.h) keeps
+/// A fault of injector/faults that acts inside of a guest, where a holder (agent/fault_holder.h) keeps
 /// it: each call is a message there and an answer. Faults of queue pairs strike every program of
 /// the guest that has the shim, or those of one rank; those of RDMA devices the one of a rail. Its
 /// moments are those of this machine's clock: a change lies between the request and its end as the

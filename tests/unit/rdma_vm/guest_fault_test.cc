@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/agent/fault_holder.h"
 #include "harness/launch/message_channel.h"
 #include "injector/fault_table.h"
 #include "tests/support/poll_until.h"
@@ -95,7 +96,7 @@ class ProbeFault final : public injector::Fault {
  protected:
   bool conclusive() const override { return applied_ && !guest_.undecided; }
   injector::Evidence verdict() const override {
-    return {"probe", "calls", fmt::format("struck on rail {}", guest_.held.rail), conclusive()};
+    return {"probe", "calls", fmt::format("struck on {}", guest_.held.device), conclusive()};
   }
 
  private:
@@ -115,7 +116,7 @@ class FakeGuests final : public HolderLine {
     auto holder = std::make_unique<Holder>(std::move(ends.first));
     holder->thread = std::jthread([&guest, far = std::move(ends.second)]() mutable {
       std::unique_ptr<injector::Fault> probe = std::make_unique<ProbeFault>(guest);
-      (void)holdFault(far, std::move(probe));
+      (void)agent::holdFault(far, std::move(probe));
       guest.note("ended");
     });
     holders_[number] = std::move(holder);
@@ -165,9 +166,9 @@ class GuestFaultTest : public ::testing::Test {
  protected:
   static constexpr int kHost = 1;
 
-  std::unique_ptr<GuestFault> make(int rail = 3) {
+  std::unique_ptr<GuestFault> make(const std::string& device = "rxe3") {
     return std::make_unique<GuestFault>(guests_, kHost,
-                                        wire::HeldFault{.kind = "probe", .rail = rail});
+                                        wire::HeldFault{.kind = "probe", .device = device});
   }
   std::unique_ptr<GuestFault> makeApplied() {
     auto fault = make();
@@ -187,11 +188,11 @@ class GuestFaultTest : public ::testing::Test {
 TEST_F(GuestFaultTest, EachCallReachesTheFaultInItsGuestAndNoOther) {
   {
     GuestFault fault(guests_, kHost,
-                     {.kind = "qp_error", .parameters = {{"device", "rxe1"}}, .rail = 2});
+                     {.kind = "qp_error", .parameters = {{"device", "rxe1"}}, .device = "rxe2"});
     EXPECT_TRUE(fault.prepare().ok());
     EXPECT_EQ(guest_.held.kind, "qp_error");
     EXPECT_EQ(guest_.held.parameters.at("device"), "rxe1");
-    EXPECT_EQ(guest_.held.rail, 2);
+    EXPECT_EQ(guest_.held.device, "rxe2");
     EXPECT_THAT(guest_.calls(), ElementsAre("prepare"));
     EXPECT_EQ(fault.mechanism(), "not applied");
     EXPECT_TRUE(fault.apply().ok());
@@ -254,7 +255,7 @@ TEST_F(GuestFaultTest, EvidenceIsTheGuestsOfThisStrike) {
   auto evidence = fault->evidence();
   ASSERT_TRUE(evidence.ok()) << evidence.status().message();
   EXPECT_EQ(evidence->fault, "probe");
-  EXPECT_EQ(evidence->observed, "struck on rail 3");
+  EXPECT_EQ(evidence->observed, "struck on rxe3");
   EXPECT_TRUE(evidence->ok);
   EXPECT_TRUE(fault->revert().ok());
   guest_.undecided = true;
@@ -374,7 +375,7 @@ TEST(HoldFaultTest, WhatCouldNotBeMadeIsEachAnswer) {
   auto ends = launch::MessageChannel::makePair();
   ASSERT_TRUE(ends.ok());
   const std::jthread holder([&] {
-    (void)holdFault(ends->second, errorf(Code::kUnsupported, "a guest has no fault 'loss'"));
+    (void)agent::holdFault(ends->second, errorf(Code::kUnsupported, "a guest has no fault 'loss'"));
   });
   for (const auto call : {wire::FaultCall::kPrepare, wire::FaultCall::kApply}) {
     EXPECT_TRUE(ends->first.send(wire::toJson(wire::ToHolder(wire::CallFault{call}))).ok());
@@ -394,7 +395,7 @@ TEST(HoldFaultTest, WhatItDoesNotUnderstandEndsTheFault) {
   {
     const std::jthread holder([&] {
       std::unique_ptr<injector::Fault> probe = std::make_unique<ProbeFault>(guest);
-      held = holdFault(ends->second, std::move(probe));
+      held = agent::holdFault(ends->second, std::move(probe));
     });
     EXPECT_TRUE(
         ends->first.send(wire::toJson(wire::ToHolder(wire::CallFault{wire::FaultCall::kApply})))
@@ -409,18 +410,22 @@ TEST(HoldFaultTest, WhatItDoesNotUnderstandEndsTheFault) {
 }
 
 TEST(HeldFaultTest, AGuestHasFaultsOfRdmaDevicesAndOfQueuePairs) {
-  const auto make = [](const wire::HeldFault& held) { return makeHeldFault(held, /*network=*/-1); };
-  const auto device = make({.kind = "rdma_port_down", .parameters = {}, .rail = 1});
+  const auto make = [](const wire::HeldFault& held) {
+    return agent::makeHeldFault(held, /*network=*/-1);
+  };
+  const auto device = make({.kind = "rdma_port_down", .parameters = {}, .device = "rxe1"});
   ASSERT_TRUE(device.ok()) << device.status().message();
   EXPECT_THAT((*device)->mechanism(), HasSubstr("of the RDMA port"));
-  const auto pair = make({.kind = "qp_error", .parameters = {}, .rail = 0});
+  const auto pair = make({.kind = "qp_error", .parameters = {}, .device = "rxe0"});
   ASSERT_TRUE(pair.ok()) << pair.status().message();
   EXPECT_THAT((*pair)->mechanism(), HasSubstr("ibv_modify_qp"));
-  EXPECT_EQ(make({.kind = "loss", .parameters = {{"percent", "1%"}}, .rail = 0}).status().code(),
-            Code::kUnsupported);
-  EXPECT_EQ(make({.kind = "explode", .parameters = {}, .rail = 0}).status().code(),
+  EXPECT_EQ(
+      make({.kind = "loss", .parameters = {{"percent", "1%"}}, .device = "rxe0"}).status().code(),
+      Code::kUnsupported);
+  EXPECT_EQ(make({.kind = "explode", .parameters = {}, .device = "rxe0"}).status().code(),
             Code::kNotFound);
-  const auto often = make({.kind = "rdma_throttle", .parameters = {{"rate", "often"}}, .rail = 0});
+  const auto often =
+      make({.kind = "rdma_throttle", .parameters = {{"rate", "often"}}, .device = "rxe0"});
   EXPECT_EQ(often.status().code(), Code::kInvalidArgument);
 }
 
@@ -430,7 +435,7 @@ TEST(HeldFaultTest, ParametersComeBackAsTheyWere) {
   ASSERT_TRUE(parameters.ok());
   const wire::HeldFault held = heldFault("rdma_throttle", *parameters, 1);
   EXPECT_EQ(held.kind, "rdma_throttle");
-  EXPECT_EQ(held.rail, 1);
+  EXPECT_EQ(held.device, "rxe1");
   const auto back = injector::FaultParameters::parse(kind, held.parameters);
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_EQ(back->all(), parameters->all());
@@ -444,7 +449,7 @@ TEST(HeldFaultTest, OnlyProgramsThatWereStartedWithItsVariableAreLookedFor) {
   const UniqueFd network(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
   const auto refusal = [&](const std::string& started_with) {
     const auto fault =
-        makeHeldFault(heldFault("qp_error", *parameters, 0, started_with), network.get());
+        agent::makeHeldFault(heldFault("qp_error", *parameters, 0, started_with), network.get());
     EXPECT_TRUE(fault.ok()) << fault.status().message();
     return fault.ok() ? (*fault)->apply().message() : "";
   };

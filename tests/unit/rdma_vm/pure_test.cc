@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "harness/site/rdma_vm/cpio_archive.h"
-#include "harness/site/rdma_vm/fault_holder.h"
 #include "harness/site/rdma_vm/frame_switch.h"
 #include "harness/site/rdma_vm/guest_setup.h"
 #include "harness/site/rdma_vm/machine_room.h"

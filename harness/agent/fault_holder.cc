@@ -1,4 +1,4 @@
-#include "harness/site/rdma_vm/fault_holder.h"
+#include "harness/agent/fault_holder.h"
 
 #include <poll.h>
 
@@ -8,14 +8,13 @@
 
 #include "harness/launch/lifeline.h"
 #include "harness/launch/process.h"
-#include "harness/site/rdma_vm/vm_plan.h"
 #include "injector/fault_table.h"
 #include "injector/faults/rdma_registry.h"
 #include "injector/faults/verbs_fault.h"
 #include "injector/netlink/namespace.h"
 #include "injector/verbs/rule.h"
 
-namespace faultline::rdma_vm {
+namespace faultline::agent {
 
 using nlohmann::json;
 
@@ -123,14 +122,14 @@ Status holdOne(launch::MessageChannel& controller) {
 
 Result<std::unique_ptr<injector::Fault>> makeHeldFault(const wire::HeldFault& held, int network) {
   const injector::FaultKind* const kind = injector::findFaultKind(held.kind);
-  if (kind == nullptr) return errorf(Code::kNotFound, "a guest has no fault '{}'", held.kind);
+  if (kind == nullptr) return errorf(Code::kNotFound, "a node has no fault '{}'", held.kind);
   ASSIGN_OR_RETURN(const injector::FaultParameters parameters,
                    injector::FaultParameters::parse(*kind, held.parameters));
   if (kind->target == injector::TargetKind::kRdma) {
-    return injector::makeRdmaFault(held.kind, parameters, {.device = rdmaDeviceName(held.rail)});
+    return injector::makeRdmaFault(held.kind, parameters, {.device = held.device});
   }
   const auto effect = injector::verbs::findEffect(held.kind);
-  if (!effect) return errorf(Code::kUnsupported, "a guest has no fault '{}'", held.kind);
+  if (!effect) return errorf(Code::kUnsupported, "a node has no fault '{}'", held.kind);
   return std::unique_ptr<injector::Fault>(std::make_unique<injector::VerbsFault>(
       *effect, parameters, injector::programsIn(network, held.startedWith)));
 }
@@ -148,4 +147,4 @@ int faultHolderMain() {
   return 0;
 }
 
-}  // namespace faultline::rdma_vm
+}  // namespace faultline::agent

@@ -1,4 +1,4 @@
-#include "harness/launch/guard.h"
+#include "harness/agent/guard.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,8 +18,17 @@
 #include "harness/launch/process.h"
 #include "wire/guard.h"
 
-namespace faultline::launch {
+namespace faultline::agent {
 namespace {
+
+using launch::ExitStatus;
+using launch::kLifelineFd;
+using launch::kMessagesFd;
+using launch::Lifeline;
+using launch::MessageChannel;
+using launch::OutputFile;
+using launch::Process;
+using launch::SpawnOptions;
 
 using nlohmann::json;
 
@@ -234,4 +243,4 @@ int guardMain() {
   return kExitError;
 }
 
-}  // namespace faultline::launch
+}  // namespace faultline::agent

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace faultline::launch {
+namespace faultline::agent {
 
 /// What the hidden verb `guard` does: the first process of one node's process namespace. It starts
 /// the programs of its wire::GuardJob in the node's network, keeps what they print, and says how
@@ -11,4 +11,4 @@ namespace faultline::launch {
 /// says: wire/guard.h.
 int guardMain();
 
-}  // namespace faultline::launch
+}  // namespace faultline::agent

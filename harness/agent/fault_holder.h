@@ -7,9 +7,9 @@
 #include "injector/fault.h"
 #include "wire/guest.h"
 
-namespace faultline::rdma_vm {
+namespace faultline::agent {
 
-/// As a guest makes it; `network` is its network namespace, in which programs are looked for. An
+/// As a node makes it; `network` is its network namespace, in which programs are looked for. An
 /// error when it has no such fault, or not with these parameters.
 Result<std::unique_ptr<injector::Fault>> makeHeldFault(const wire::HeldFault& held, int network);
 
@@ -18,10 +18,10 @@ Result<std::unique_ptr<injector::Fault>> makeHeldFault(const wire::HeldFault& he
 Status holdFault(launch::MessageChannel& controller,
                  Result<std::unique_ptr<injector::Fault>> fault);
 
-/// What a child of the agent does: keeps one fault of injector/faults in a guest, for a
-/// controller outside (guest_fault.h). It runs beside the programs, and not among them, so that it
+/// What a child of the agent does: keeps one fault of injector/faults on its node, for a controller
+/// elsewhere. It runs beside the programs, and not among them, so that it
 /// sees all of them and is none. Takes the fault back when its channel closes. Needs the
 /// descriptors of launch::Process. What it is told and says: wire/guest.h.
 int faultHolderMain();
 
-}  // namespace faultline::rdma_vm
+}  // namespace faultline::agent
