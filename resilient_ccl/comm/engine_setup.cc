@@ -116,8 +116,9 @@ Status Engine::open(UniqueFd listener) {
     hosts_.push_back(addresses.back().host);
     schedules.push_back(introduction.schedule);
   }
-  RETURN_IF_ERROR(checkSchedules(schedules));
   RETURN_IF_ERROR(fabric_->connect(addresses));
+  // All know it, and stay until all have heard it.
+  if (const Status same = checkSchedules(schedules); !same.ok()) fail(same);
   RETURN_IF_ERROR(awaitRails(deadline));
   bool joined = false;
   if (!failure_) {

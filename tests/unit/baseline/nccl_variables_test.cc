@@ -48,6 +48,7 @@ TEST(NcclVariablesTest, AProgramIsToldWhatItIsToDoItself) {
 
 TEST(NcclVariablesTest, OtherStrategiesHaveNone) {
   for (const StrategySpec& spec : strategies()) {
+    if (spec.written) continue;  // it has no usual file
     EXPECT_EQ(variables(spec.name).empty(), !spec.setsUpNccl) << spec.name;
   }
 }

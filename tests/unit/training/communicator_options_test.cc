@@ -51,6 +51,22 @@ TEST(CommunicatorOptionsTest, WhoWaitsToExcludeWaitsNoLonger) {
   EXPECT_EQ(effective(config)["collective_timeout"], Duration(700ms).count());
 }
 
+TEST(CommunicatorOptionsTest, TheTextOfAScheduleIsRead) {
+  RankConfig config = smallConfig();
+  EXPECT_EQ(communicatorOptions(config)->written, nullptr);
+  config.schedule = R"({"algorithm": "mine", "collective": "all_gather", "ranks": 1, "elements": 2,
+                        "lanes": [{"rank": 0, "lane": 0, "ops": []}]})";
+  const auto back = rankConfigFromJson(toJson(config));
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(back->schedule, config.schedule) << "as it is written, for its digest";
+  const auto made = communicatorOptions(*back);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  ASSERT_NE(made->written, nullptr);
+  EXPECT_EQ(made->written->algorithm(), "mine");
+  config.schedule = "{}";
+  EXPECT_FALSE(communicatorOptions(config).ok());
+}
+
 TEST(CommunicatorOptionsTest, EveryLimitReachesItsPlaceAndNoOther) {
   const RankConfig usual = smallConfig();
   const auto before = effective(usual);
