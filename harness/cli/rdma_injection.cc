@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-#include "injector/faults/rdma_registry.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::cli {
 namespace {

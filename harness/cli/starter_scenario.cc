@@ -13,6 +13,7 @@
 #include "harness/scenario/reader.h"
 #include "harness/scenario/vocabulary.h"
 #include "injector/fault_table.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "harness/launch/process.h"
 #include "harness/rdma_vm/vm_plan.h"
 #include "injector/fault_table.h"
-#include "injector/faults/rdma_registry.h"
+#include "injector/faults/registry.h"
 #include "injector/faults/verbs_fault.h"
 #include "injector/netlink/namespace.h"
 #include "injector/verbs/rule.h"

@@ -18,6 +18,7 @@
 #include "harness/scenario/verbs_checks.h"
 #include "harness/scenario/workload_keys.h"
 #include "harness/stats/overhead.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {

@@ -9,6 +9,7 @@
 #include "harness/scenario/expectation.h"
 #include "harness/scenario/table_rows.h"
 #include "injector/fault_table.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {

@@ -12,8 +12,7 @@
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/fault_kinds.h"
-#include "injector/rdma_fault_rows.h"
-#include "injector/verbs_fault_rows.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {

@@ -6,11 +6,67 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "injector/faults/fault_list.h"
 #include "injector/faults/still_watch.h"
+#include "injector/faults/usual_rows.h"
 #include "injector/netlink/counters.h"
 #include "injector/netlink/interface.h"
 
 namespace faultline::injector {
+namespace {
+
+constexpr std::array<std::string_view, 2> kOneWay{"out", "in"};
+constexpr std::array kOneWayLossParameters{
+    ParameterSpec{"direction", ParameterType::kEnum, "out",
+                  "out: what the node sends is lost; in: what it should receive", kOneWay},
+};
+constexpr std::array kOneWaySignatures{
+    Signature{{"path", "outgoing"}, {"path", "incoming"}, "direction", "out"},
+    Signature{{"path", "incoming"}, {"path", "outgoing"}, "direction", "in"}};
+
+std::vector<LinkLoss> oneWay(const FaultParameters& parameters, BitsPerSecond /*rate*/,
+                             Duration /*longest*/) {
+  const bool out = parameters.get<std::string>("direction") == "out";
+  return {LinkLoss{.tx = out ? 1.0 : 0.0, .rx = out ? 0.0 : 1.0}};
+}
+constexpr std::array kLossParameters{
+    ParameterSpec{"percent",
+                  ParameterType::kPercent,
+                  "",
+                  "share of the frames that are lost, at random; a frame is what the kernel moves "
+                  "at once, up to 64 KiB of a TCP stream",
+                  {},
+                  1,
+                  99},
+    ParameterSpec{"direction", ParameterType::kEnum, "both", kWayMeaning, kWays},
+};
+
+}  // namespace
+
+constinit const FaultKind kOneWayLossKind{
+    .name = "one_way_loss",
+    .summary = "One link loses everything in one direction while its carrier stays up.",
+    .sees = "silence, though the other direction still works",
+    .evidence = "probe frames of the injector's own cross the link in one direction only",
+    .undo = "the filter on the switch's port is removed; it dies with the switch's namespace",
+    .parameters = kOneWayLossParameters,
+    .cutsLink = true,
+    .signatures = kOneWaySignatures,
+    .alone = true,
+    .damage = oneWay,
+    .make = makeOne<OneWayLoss>};
+
+constinit const FaultKind kLossKind{
+    .name = "loss",
+    .summary = "One link loses a share of its frames at random.",
+    .sees = "retransmissions, control messages that must be repeated",
+    .evidence = "the share of probe frames of the injector's own that do not cross the link",
+    .undo = "the filter on the switch's port is removed; it dies with the switch's namespace",
+    .parameters = kLossParameters,
+    .signatures = kAnySignatures,
+    .alone = true,
+    .make = makeOne<RandomLoss>};
+
 namespace {
 
 // So many probes that about twenty should be lost: then a third of the share, which is the least
