@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "injector/faults/registry.h"
+#include "injector/rdma/rdma_target.h"
 
 namespace faultline::cli {
 namespace {

@@ -13,6 +13,7 @@
 #include "injector/faults/registry.h"
 #include "injector/faults/verbs_fault.h"
 #include "injector/netlink/namespace.h"
+#include "injector/rdma/rdma_target.h"
 #include "injector/verbs/rule.h"
 
 namespace faultline::rdma_vm {
