@@ -15,6 +15,7 @@
   FAULT(kOneWayLossKind)        \
   FAULT(kPathCutKind)           \
   FAULT(kLossKind)              \
+  FAULT(kMtuShrinkKind)         \
   FAULT(kConnectionResetKind)   \
   FAULT(kAddressChangeKind)     \
   FAULT(kProcessStopKind)       \
