@@ -16,6 +16,7 @@
   FAULT(kPathCutKind)           \
   FAULT(kLossKind)              \
   FAULT(kMtuShrinkKind)         \
+  FAULT(kDuplicateKind)         \
   FAULT(kConnectionResetKind)   \
   FAULT(kAddressChangeKind)     \
   FAULT(kProcessStopKind)       \
