@@ -17,6 +17,7 @@
   FAULT(kLossKind)              \
   FAULT(kMtuShrinkKind)         \
   FAULT(kDuplicateKind)         \
+  FAULT(kCorruptKind)           \
   FAULT(kConnectionResetKind)   \
   FAULT(kAddressChangeKind)     \
   FAULT(kProcessStopKind)       \
