@@ -80,6 +80,8 @@ std::string_view exampleOf(const ParameterSpec& spec, bool in_guests) {
       return "50Mbit";
     case ParameterType::kDuration:
       return "5ms";
+    case ParameterType::kCommand:
+      return "echo put a command of yours here";
     default:
       return "1";
   }

@@ -68,7 +68,8 @@ reports::AskedStrike askedOf(const scenario::Fault& fault, std::size_t strike) {
   return asked;
 }
 
-netlink::LinkTarget linkOf(const scenario::Target& target, cluster::NetnsCluster& cluster) {
+netlink::LinkTarget uncalledLinkOf(const scenario::Target& target,
+                                   cluster::NetnsCluster& cluster) {
   if (target.part != scenario::Part::kRail) {
     netlink::LinkTarget link = cluster.managementTarget(target.node);
     if (target.rank) link.startedWith = command::rankEntry(*target.rank);
@@ -76,6 +77,16 @@ netlink::LinkTarget linkOf(const scenario::Target& target, cluster::NetnsCluster
   }
   if (!target.peer) return cluster.railTarget(target.node, target.rail);
   return cluster.pathTarget(target.node, *target.peer, target.rail);
+}
+
+/// With what programs of users are told of it.
+netlink::LinkTarget linkOf(const scenario::Target& target, cluster::NetnsCluster& cluster) {
+  netlink::LinkTarget link = uncalledLinkOf(target, cluster);
+  link.calledBy.push_back(fmt::format("FAULTLINE_NODE={}", target.node));
+  if (target.part == scenario::Part::kRail) {
+    link.calledBy.push_back(fmt::format("FAULTLINE_RAIL={}", target.rail));
+  }
+  return link;
 }
 
 /// What the first strike passed by, with a semicolon behind it; empty: nothing.

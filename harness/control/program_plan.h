@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/executable.h"
 #include "base/status.h"
 #include "harness/cluster/cluster_plan.h"
 #include "harness/command/variables.h"
@@ -37,6 +38,5 @@ command::NetworkNames networkNames(int nodes, int rails);
 Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const PlannedRun& planned,
                                  const std::string& folder);
 
-using launch::findExecutable;
 
 }  // namespace faultline::run

@@ -51,6 +51,7 @@ Json schemaOfType(const ParameterSpec& spec) {
       return schema;
     }
     case ParameterType::kText:
+    case ParameterType::kCommand:
       return {{"type", "string"}};
     case ParameterType::kEnum: {
       Json schema{

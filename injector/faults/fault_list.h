@@ -32,6 +32,7 @@
   FAULT(kRdmaSilentDropKind)    \
   FAULT(kRdmaThrottleKind)      \
   FAULT(kRdmaLinkDeleteKind)    \
+  FAULT(kExternalKind)          \
   FAULT(kHostOverloadKind)      \
   FAULT(kNoneKind)
 

@@ -43,7 +43,8 @@ class FaultTest : public test::NetnsTest {
     const std::map<ParameterType, std::string> examples{{ParameterType::kRateOrPercent, "50%"},
                                                         {ParameterType::kPercent, "30%"},
                                                         {ParameterType::kDuration, "1ms"},
-                                                        {ParameterType::kRate, "1Mbit"}};
+                                                        {ParameterType::kRate, "1Mbit"},
+                                                        {ParameterType::kCommand, "echo done"}};
     std::map<std::string, std::string> texts;
     for (const ParameterSpec& spec : kind.parameters) {
       if (spec.required()) texts[std::string(spec.name)] = examples.at(spec.type);
