@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/executable.h"
 #include "base/text.h"
 
 namespace faultline {
@@ -117,6 +118,12 @@ Result<ParameterValue> parseName(const ParameterSpec& spec, std::string_view tex
   return ParameterValue(std::string(text));
 }
 
+Result<ParameterValue> parseCommand(const ParameterSpec& spec, std::string_view text) {
+  const auto words = splitCommand(text);
+  if (!words.ok()) return words.status().withContext(std::string(spec.name));
+  return ParameterValue(std::string(text));
+}
+
 }  // namespace
 
 std::string_view typeName(ParameterType type) {
@@ -139,6 +146,8 @@ std::string_view typeName(ParameterType type) {
       return "true | false";
     case ParameterType::kText:
       return "text";
+    case ParameterType::kCommand:
+      return "command";
     case ParameterType::kDecimal:
       return "number";
     case ParameterType::kName:
@@ -190,6 +199,8 @@ Result<ParameterValue> parseParameter(const ParameterSpec& spec, std::string_vie
       return parseFlag(spec, text);
     case ParameterType::kText:
       return ParameterValue(std::string(text));
+    case ParameterType::kCommand:
+      return parseCommand(spec, text);
     case ParameterType::kDecimal:
       return parseDecimal(spec, text);
     case ParameterType::kName:

@@ -27,6 +27,7 @@ enum class ParameterType {
   kSize,           ///< "4MiB"
   kFlag,           ///< true | false
   kText,           ///< free text
+  kCommand,        ///< a program and its arguments, as splitCommand() reads them
   kDecimal,        ///< "0.7": a number without a unit
   kName,           ///< letters, digits, '_', '-', '.', at most kLongestName: fit for a file name
 };

@@ -76,7 +76,11 @@ def pieces(names, known):
         if source is None or (name.endswith(".cc") and source != name):
             unknown.append(name)
             continue
-        of_target.setdefault(known[source][1], []).append((name, known[source][0]))
+        command, target = known[source]
+        if name.startswith("tests/") and name.endswith(".h"):  # what the tests that include it define
+            command = command + [f'-DFAULTLINE_SOURCE_DIR="{ROOT}"', f'-DFAULTLINE_BINARY_DIR="{BUILD}"']
+            target = "headers of tests beside " + target
+        of_target.setdefault(target, []).append((name, command))
     work = []
     for files in of_target.values():
         for first in range(0, len(files), FILES_TOGETHER):

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,13 +13,24 @@
 #include "base/status.h"
 #include "base/units.h"
 
-/// The one table of faults and their parameters. The scenario reader, its JSON Schema, `faultline
-/// describe` and the documentation are all made from it, so that they cannot drift; the faults
-/// themselves get their values only through it. No I/O and no netlink here.
+/// What describes a kind of fault and its parameters. The scenario reader, its JSON Schema,
+/// `faultline describe` and the documentation are all made from such descriptions, so that they
+/// cannot drift; the faults themselves get their values only through them. No I/O and no netlink
+/// here. Each description stands beside the fault that it describes (injector/faults/); all of them
+/// are listed by injector/faults/registry.h.
 ///
 /// What every fault has in common (`target`, `at` or `during`, `duration` or `until`, `times`)
-/// belongs to the scenario, not to this table.
+/// belongs to the scenario, not to a description.
+namespace faultline::netlink {
+struct LinkTarget;
+}
+namespace faultline::rdma {
+struct RdmaTarget;
+}
+
 namespace faultline::injector {
+
+class Fault;
 
 using faultline::kSlowestRate;
 using faultline::ParameterSpec;
@@ -32,7 +44,7 @@ enum class TargetKind {
   kLink,       ///< the link of one NIC
   kProcesses,  ///< the processes of a node
   kNone,       ///< the machine that the bench runs on, or nothing
-  kRdma,       ///< a port of an RDMA device: of this machine, or of a guest (rdma_fault_rows.h)
+  kRdma,       ///< a port of an RDMA device: of this machine, or of a guest
 };
 
 /// What a job that finds its failures well holds to be broken, seen from one end of the link; in
@@ -82,6 +94,19 @@ enum class PortEvents {
 /// How it can be done to a rail from outside of its node, where nodes are guests.
 enum class Outside { kNot, kCable, kSwitch };
 
+/// Makes a fault of a link, or of the processes of a namespace; `parameters` are those of its kind.
+using FaultMaker = std::unique_ptr<Fault> (*)(const FaultParameters& parameters,
+                                              const netlink::LinkTarget& target);
+/// The same of an RDMA device.
+using DeviceFaultMaker = std::unique_ptr<Fault> (*)(const FaultParameters& parameters,
+                                                    const rdma::RdmaTarget& target);
+
+/// The usual maker: that of a class whose constructor takes the same.
+template <typename Kind, typename Target>
+std::unique_ptr<Fault> makeOne(const FaultParameters& parameters, const Target& target) {
+  return std::make_unique<Kind>(parameters, target);
+}
+
 /// One kind of fault.
 struct FaultKind {
   std::string_view name;
@@ -108,22 +133,13 @@ struct FaultKind {
   PortEvents portEvents = PortEvents::kNever;
   DamageModel damage = nullptr;  ///< nullptr: what it takes is not known
   std::string_view unproven{};   ///< what of it nobody has seen work yet; empty: nothing
+  bool ofQueuePairs = false;     ///< strikes queue pairs, by the verbs shim in their program
+  FaultMaker make = nullptr;     ///< set, but for faults of RDMA devices, which have...
+  DeviceFaultMaker makeForDevice = nullptr;
 };
-
-/// All faults, in the order in which they are listed.
-std::span<const FaultKind> faultKinds();
-
-/// nullptr when there is none of that name.
-const FaultKind* findFaultKind(std::string_view name);
 
 /// What a new user is offered first.
 inline constexpr std::string_view kUsualFault = "port_down";
-
-/// Whether it strikes queue pairs, by the verbs shim in the program that has them.
-bool isOfQueuePairs(std::string_view name);
-
-/// Whether it strikes RDMA devices and their ports.
-bool isOfRdmaDevices(std::string_view name);
 
 /// How this fault is to be found, given its parameters as a scenario writes them.
 Signature signatureOf(const FaultKind& kind, const std::map<std::string, std::string>& parameters);

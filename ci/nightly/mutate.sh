@@ -90,7 +90,7 @@ stop() {
 trap stop INT TERM
 
 # Properties of seeds are looked at with few of them, as under sanitizers: a mutant that needs thousands
-# is for the tests of the channel's own mutants (docs/channel_tests.md).
+# is for the planted bugs of the channel (docs/channel_tests.md).
 export FAULTLINE_SEEDS=${FAULTLINE_SEEDS:-500} CCACHE_DISABLE=1
 
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_WERROR=OFF \

@@ -9,9 +9,10 @@
 #include "harness/launch/lifeline.h"
 #include "harness/launch/process.h"
 #include "injector/fault_table.h"
-#include "injector/faults/rdma_registry.h"
+#include "injector/faults/registry.h"
 #include "injector/faults/verbs_fault.h"
 #include "injector/netlink/namespace.h"
+#include "injector/rdma/rdma_target.h"
 #include "injector/verbs/rule.h"
 
 namespace faultline::agent {

@@ -15,6 +15,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/record/damage.h"
 #include "injector/fault_table.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::run {
 namespace {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "injector/fault_table.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::run {
 namespace {

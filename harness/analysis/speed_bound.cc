@@ -15,6 +15,7 @@
 #include "harness/scenario/fault_list.h"
 #include "harness/stats/quantile.h"
 #include "injector/fault_table.h"
+#include "injector/faults/registry.h"
 #include "injector/netlink/shaper_plan.h"
 
 namespace faultline::run {

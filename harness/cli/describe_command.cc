@@ -25,6 +25,7 @@
 #include "harness/scenario/schema.h"
 #include "harness/scenario/workload_kind.h"
 #include "injector/fault_table.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::cli {
 namespace {

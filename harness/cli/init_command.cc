@@ -25,6 +25,7 @@
 #include "harness/cli/output.h"
 #include "harness/cli/starter_scenario.h"
 #include "injector/fault_table.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::cli {
 namespace {

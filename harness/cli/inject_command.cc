@@ -19,6 +19,7 @@
 #include "harness/cli/queue_pair_list.h"
 #include "harness/cli/separate_process.h"
 #include "harness/control/interrupt.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::cli {
 namespace {

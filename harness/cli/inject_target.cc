@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "harness/cli/rdma_injection.h"
+#include "injector/faults/registry.h"
 #include "injector/faults/verbs_fault.h"
 #include "injector/verbs/rule.h"
 

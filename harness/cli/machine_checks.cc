@@ -84,6 +84,8 @@ constexpr std::array kMechanisms{
               "CONFIG_NET_CLS_U32"},
     Mechanism{"clsact and cls_bpf", false, "the faults loss and one_way_loss",
               "modprobe sch_ingress cls_bpf as root; or a kernel with CONFIG_NET_CLS_BPF"},
+    Mechanism{"eBPF programs for packets", false, "the faults mtu_shrink, duplicate and corrupt",
+              "run as root of the machine, outside of a user namespace (CAP_BPF)"},
     Mechanism{"SOCK_DESTROY", false, "the fault connection_reset (how: reset)",
               "a kernel with CONFIG_INET_DIAG_DESTROY"},
     Mechanism{"bridge", true, "the switches of a cluster",

@@ -3,7 +3,8 @@
 #include <array>
 #include <charconv>
 
-#include "injector/faults/rdma_registry.h"
+#include "injector/faults/registry.h"
+#include "injector/rdma/rdma_target.h"
 
 namespace faultline::cli {
 namespace {

@@ -14,6 +14,7 @@
 #include "harness/scenario/reader.h"
 #include "harness/scenario/workload_kind.h"
 #include "injector/fault_table.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::cli {
 namespace {
@@ -80,6 +81,8 @@ std::string_view exampleOf(const ParameterSpec& spec, bool in_guests) {
       return "50Mbit";
     case ParameterType::kDuration:
       return "5ms";
+    case ParameterType::kCommand:
+      return "echo put a command of yours here";
     default:
       return "1";
   }

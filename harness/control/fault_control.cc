@@ -7,6 +7,7 @@
 #include "harness/command/variables.h"
 #include "harness/scenario/fault_list.h"
 #include "injector/faults/flap_clock.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::run {
 namespace {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/executable.h"
 #include "base/status.h"
 #include "harness/command/variables.h"
 #include "harness/launch/executable.h"
@@ -37,6 +38,5 @@ command::NetworkNames networkNames(const std::vector<site::NodeNetwork>& network
 Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const PlannedRun& planned,
                                  const std::string& folder, const command::NetworkNames& network);
 
-using launch::findExecutable;
 
 }  // namespace faultline::run

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/command_checks.h"
+#include "harness/scenario/fault_command_checks.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process_checks.h"
 #include "harness/scenario/language_table.h"
@@ -19,6 +20,7 @@
 #include "harness/scenario/verbs_checks.h"
 #include "harness/scenario/workload_kind.h"
 #include "harness/stats/overhead.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {
@@ -34,6 +36,7 @@ class Checker {
     checkCommand(scenario_, root_, findings_);
     checkSite(scenario_, root_, findings_);
     checkVerbs(scenario_, root_, findings_);
+    checkFaultCommands(scenario_, root_, findings_);
     if (!scenario_.workload.isForeign()) checkLimits();
     checkTime();
     checkArrivals();

@@ -12,6 +12,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/command/variables.h"
 #include "harness/scenario/record_reader.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "harness/scenario/lifetime.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "harness/scenario/fault_process.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {

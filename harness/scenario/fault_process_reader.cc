@@ -14,6 +14,7 @@
 #include "harness/scenario/lifetime.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/text_check.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {

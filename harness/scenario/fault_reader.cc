@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/record_reader.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {

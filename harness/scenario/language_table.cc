@@ -14,6 +14,7 @@
 #include "harness/scenario/table_rows.h"
 #include "harness/site/kinds/kinds.h"
 #include "injector/fault_table.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {

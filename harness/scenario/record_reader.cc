@@ -37,6 +37,7 @@ ParameterValue standIn(const ParameterSpec& spec) {
     case ParameterType::kEnum:
       return std::string(spec.choices.front());
     case ParameterType::kText:
+    case ParameterType::kCommand:
     case ParameterType::kName:
       return std::string();
   }
@@ -102,7 +103,8 @@ ParameterValue RecordReader::readScalar(const Node& node, const ParameterSpec& s
     return wrong(fmt::format("{}: {} is text because of its quotes; {} is expected", spec.name,
                              describe(node), article(spec)));
   }
-  const bool text = spec.type == ParameterType::kText || spec.type == ParameterType::kName;
+  const bool text = spec.type == ParameterType::kText || spec.type == ParameterType::kName ||
+                    spec.type == ParameterType::kCommand;
   if (text && looksUntyped(node)) {
     return wrong(fmt::format("{}: {} is not text; write it in quotes if it is meant so", spec.name,
                              describe(node)));

@@ -7,6 +7,7 @@
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/language_table.h"
 #include "injector/fault_table.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {
@@ -50,6 +51,7 @@ Json schemaOfType(const ParameterSpec& spec) {
       return schema;
     }
     case ParameterType::kText:
+    case ParameterType::kCommand:
       return {{"type", "string"}};
     case ParameterType::kEnum: {
       Json schema{

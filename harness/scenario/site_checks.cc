@@ -8,6 +8,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/fault_kinds.h"
 #include "harness/site/kinds/kinds.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {

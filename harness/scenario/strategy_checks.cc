@@ -11,6 +11,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/record_reader.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {

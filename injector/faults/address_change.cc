@@ -4,9 +4,40 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 
+#include "injector/faults/fault_list.h"
+#include "injector/faults/usual_rows.h"
 #include "injector/netlink/interface.h"
 
 namespace faultline::injector {
+namespace {
+
+constexpr std::array kAddressChangeParameters{
+    ParameterSpec{"down",
+                  ParameterType::kDuration,
+                  "100ms",
+                  "how long the port is down while its address changes",
+                  {},
+                  0.001,
+                  kLongestSeconds},
+};
+
+}  // namespace
+
+constinit const FaultKind kAddressChangeKind{
+    .name = "address_change",
+    .summary =
+        "The port of one NIC goes down, and comes back with another address; when the fault "
+        "ends, the same way back.",
+    .sees = "a port event; nobody answers at the old address any more",
+    .evidence =
+        "the switch's end has lost its carrier, and then asks by ARP: the NIC answers for "
+        "the new address and not for the old one",
+    .undo = "the former address is set again; routes that were lost are put back",
+    .parameters = kAddressChangeParameters,
+    .signatures = kPortSignatures,
+    .portEvents = PortEvents::kBriefly,
+    .make = makeOne<AddressChange>};
+
 namespace {
 
 // The former address is lower in any sensible plan of addresses: the highest bit of the host part

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "injector/fault.h"
 #include "injector/fault_table.h"
+#include "injector/faults/brief_fault.h"
 #include "injector/faults/crossing_probe.h"
 #include "injector/faults/forwarding.h"
 #include "injector/faults/still_watch.h"
@@ -14,8 +16,9 @@ namespace faultline::injector {
 /// The switch stops forwarding from and to the link, whose carrier stays up (bridge port state
 /// "disabled"). Evidence, under any load: the NIC's transmit counter rises by our probe frames and
 /// none of them leaves the switch by another port; frames broadcast by the switch itself leave by
-/// another port but not by this one, whose transmit counter stands still.
-class Blackhole final : public Fault {
+/// another port but not by this one, whose transmit counter stands still. A glimpse of it: the
+/// probes were at the switch from either side, and soon after none had crossed.
+class Blackhole final : public BriefFault {
  public:
   Blackhole(const FaultParameters& parameters, const netlink::LinkTarget& target);
   ~Blackhole() override;
@@ -24,17 +27,23 @@ class Blackhole final : public Fault {
   Status step(TimePoint now) override;
   Status revert() override;
   std::string mechanism() const override { return Forwarding::kMechanism; }
+  Status readyForBriefStrikes() override;
+  Status heal() override;
+  bool glimpsed() const override;
+  std::string glimpse() const override;
 
  protected:
   bool conclusive() const override;
   Evidence verdict() const override;
 
  private:
+  Status openProbe();
   Status beginProbing();
 
   netlink::LinkTarget target_;
   Forwarding forwarding_;
   bool applied_ = false;
+  bool swallowing_ = false;
 
   std::optional<CrossingProbe> probe_;  // from the first strike on
   bool probing_ = false;                // since the last one

@@ -12,11 +12,45 @@
 #include <filesystem>
 #include <string>
 
+#include "injector/faults/fault_list.h"
 #include "injector/faults/node_processes.h"
+#include "injector/faults/usual_rows.h"
 #include "injector/netlink/address.h"
 #include "injector/netlink/interface.h"
 
 namespace faultline::injector {
+namespace {
+
+constexpr std::array<std::string_view, 2> kResetHow{"reset", "half_close"};
+constexpr std::array<std::string_view, 2> kConnections{"one", "all"};
+constexpr std::array kConnectionResetParameters{
+    ParameterSpec{"how", ParameterType::kEnum, "reset",
+                  "reset: both ends lose the connection at once; half_close: the node's side ends "
+                  "what it sends, without its program's doing, and can still receive",
+                  kResetHow},
+    ParameterSpec{"connections", ParameterType::kEnum, "one",
+                  "one: the connection over this NIC that has moved most bytes so far; all: every "
+                  "one over this NIC",
+                  kConnections},
+};
+constexpr std::array kConnectionSignatures{Signature{{"rail"}, {"rail"}}};
+
+}  // namespace
+
+constinit const FaultKind kConnectionResetKind{
+    .name = "connection_reset",
+    .summary = "TCP connections over one NIC die while its port lives.",
+    .sees = "errors or the end of the stream on some connections, and nothing else",
+    .evidence =
+        "the segment that ends the connection passes the switch's port, and the kernel no "
+        "longer has the connection as established",
+    .undo = "nothing to undo: programs may connect again",
+    .parameters = kConnectionResetParameters,
+    .signatures = kConnectionSignatures,
+    .ofConnections = true,
+    .damage = nothing,
+    .make = makeOne<ConnectionReset>};
+
 namespace {
 
 /// A copy of the descriptor by which some process of the namespace holds this socket.

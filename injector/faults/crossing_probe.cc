@@ -16,7 +16,8 @@ constexpr Duration kCrossingBudget = 500ms;
 
 }  // namespace
 
-Result<CrossingProbe> CrossingProbe::open(const netlink::LinkTarget& target, int frames) {
+Result<CrossingProbe> CrossingProbe::open(const netlink::LinkTarget& target, int frames,
+                                          std::size_t payload) {
   if (target.siblings.empty()) {
     return errorf(Code::kUnsupported,
                   "the switch has no other port, so there is nobody to be cut off from");
@@ -30,10 +31,12 @@ Result<CrossingProbe> CrossingProbe::open(const netlink::LinkTarget& target, int
   std::vector<int> others = target.siblings;
   if (others.size() > kMostListeners) others.resize(kMostListeners);
   others.insert(others.begin() + kThisPort, target.attachment.ifindex);
-  ASSIGN_OR_RETURN(ProbeRound out, ProbeRound::open(target.nic, switch_socket, others, frames));
-  ASSIGN_OR_RETURN(ProbeRound in,
-                   ProbeRound::open({&switch_socket, port.bridge_ifindex}, switch_socket,
-                                    {target.attachment.ifindex, target.siblings.front()}, frames));
+  ASSIGN_OR_RETURN(ProbeRound out,
+                   ProbeRound::open(target.nic, switch_socket, others, frames, payload));
+  ASSIGN_OR_RETURN(
+      ProbeRound in,
+      ProbeRound::open({&switch_socket, port.bridge_ifindex}, switch_socket,
+                       {target.attachment.ifindex, target.siblings.front()}, frames, payload));
   return CrossingProbe(std::move(out), std::move(in));
 }
 

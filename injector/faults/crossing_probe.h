@@ -12,9 +12,10 @@ namespace faultline::injector {
 class CrossingProbe {
  public:
   /// kUnsupported when the switch has no other port, or is no bridge; kUnavailable when it does not
-  /// forward now. Changes nothing.
+  /// forward now. Changes nothing. `payload` is what each frame has behind its Ethernet header.
   static Result<CrossingProbe> open(const netlink::LinkTarget& target,
-                                    int frames = ProbeRound::kFewFrames);
+                                    int frames = ProbeRound::kFewFrames,
+                                    std::size_t payload = ProbeRound::kSmallestPayload);
 
   /// Checks that frames cross now, in both directions: otherwise their absence later proves
   /// nothing. kUnavailable when they do not. Takes some 100 ms.

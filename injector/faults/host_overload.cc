@@ -11,7 +11,41 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "injector/faults/fault_list.h"
+#include "injector/faults/usual_rows.h"
+
 namespace faultline::injector {
+namespace {
+
+constexpr std::array kHostOverloadParameters{
+    ParameterSpec{"threads",
+                  ParameterType::kInteger,
+                  "4",
+                  "busy threads for each CPU that the bench may use",
+                  {},
+                  1,
+                  64},
+    ParameterSpec{"nice",
+                  ParameterType::kInteger,
+                  "-10",
+                  "their priority: below 0 they go before the job, which needs root",
+                  {},
+                  -20,
+                  19},
+};
+
+}  // namespace
+
+constinit const FaultKind kHostOverloadKind{
+    .name = "host_overload",
+    .summary = "Busy threads take the CPUs of this machine away from everything else.",
+    .sees = "nothing but time: answers come late, from everywhere",
+    .evidence = "a probe thread of normal priority that always wants to run waits most of the time",
+    .undo = "the threads go to sleep; they die with the program",
+    .parameters = kHostOverloadParameters,
+    .target = TargetKind::kNone,
+    .make = makeOne<HostOverload>};
+
 namespace {
 
 // Many turns of the scheduler, whose slices are some milliseconds long.

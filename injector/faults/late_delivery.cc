@@ -5,9 +5,46 @@
 
 #include <algorithm>
 
+#include "injector/faults/fault_list.h"
+#include "injector/faults/usual_rows.h"
 #include "injector/netlink/interface.h"
 
 namespace faultline::injector {
+namespace {
+
+constexpr std::array kLateDeliveryParameters{
+    ParameterSpec{"hold",
+                  ParameterType::kDuration,
+                  "80ms",
+                  "how long everything is held back, from the beginning of the fault; the fault "
+                  "itself lasts longer, so that it is seen to come out",
+                  {},
+                  0.001,
+                  kLongestSeconds},
+    ParameterSpec{"direction", ParameterType::kEnum, "both", kWayMeaning, kWays},
+};
+constexpr std::array kLateDeliverySignatures{
+    Signature{{"path", "outgoing"}, {"path", "incoming"}, "direction", "out"},
+    Signature{{"path", "incoming"}, {"path", "outgoing"}, "direction", "in"},
+    Signature{{"path", "both"}, {"path", "both"}}};
+
+}  // namespace
+
+constinit const FaultKind kLateDeliveryKind{
+    .name = "late_delivery",
+    .summary = "One link holds back what is sent over it, its carrier up, and delivers it late.",
+    .sees = "silence; then old bytes that everybody had given up",
+    .evidence =
+        "while it holds, probe frames of the injector's own do not cross it; then all that was "
+        "held comes out, the probe frames too",
+    .undo =
+        "the filter on the switch's port is removed, and what is held is sent; both die with "
+        "the switch's namespace and the program",
+    .parameters = kLateDeliveryParameters,
+    .signatures = kLateDeliverySignatures,
+    .alone = true,
+    .make = makeOne<LateDelivery>};
+
 namespace {
 
 // A queue on the way out empties in some 10 ms.

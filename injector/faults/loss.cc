@@ -3,54 +3,69 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/units.h"
+#include "injector/faults/fault_list.h"
+#include "injector/faults/share_proof.h"
 #include "injector/faults/still_watch.h"
+#include "injector/faults/usual_rows.h"
 #include "injector/netlink/counters.h"
 #include "injector/netlink/interface.h"
 
 namespace faultline::injector {
 namespace {
 
-// So many probes that about twenty should be lost: then a third of the share, which is the least
-// that is believed, is far from nothing. And never fewer than it takes to tell a half from a third,
-// whatever the queue on the way adds.
-constexpr double kLostProbes = 20;
-constexpr int kFewestProbes = 1024;
-// A frame of the job in a full queue on the way may push a probe out.
-constexpr double kQueueShare = 0.05;
-constexpr double kSigmas = 4;
-constexpr double kLeastOfShare = 1.0 / 3;
+constexpr std::array<std::string_view, 2> kOneWay{"out", "in"};
+constexpr std::array kOneWayLossParameters{
+    ParameterSpec{"direction", ParameterType::kEnum, "out",
+                  "out: what the node sends is lost; in: what it should receive", kOneWay},
+};
+constexpr std::array kOneWaySignatures{
+    Signature{{"path", "outgoing"}, {"path", "incoming"}, "direction", "out"},
+    Signature{{"path", "incoming"}, {"path", "outgoing"}, "direction", "in"}};
 
-int probesFor(double share) {
-  if (share <= 0 || share >= 1) return ProbeRound::kFewFrames;
-  return std::max(kFewestProbes, static_cast<int>(kLostProbes / share));
+std::vector<LinkLoss> oneWay(const FaultParameters& parameters, BitsPerSecond /*rate*/,
+                             Duration /*longest*/) {
+  const bool out = parameters.get<std::string>("direction") == "out";
+  return {LinkLoss{.tx = out ? 1.0 : 0.0, .rx = out ? 0.0 : 1.0}};
 }
-
-/// Whether `passed` of `sent` probes are what is left when this share is lost.
-bool fits(double share, int sent, int passed) {
-  if (share <= 0) return passed > 0;
-  if (share >= 1) return passed == 0;
-  const double lost = 1 - static_cast<double>(passed) / sent;
-  const double spread = kSigmas * std::sqrt(share * (1 - share) / sent) + kQueueShare;
-  return lost >= std::max(share * kLeastOfShare, share - spread) && lost <= share + spread;
-}
-
-/// "31 % lost (22 to 40 % with 95 % certainty; asked: 30 %)": Wilson's interval of a share.
-std::string lossInWords(double share, int sent, int passed) {
-  constexpr double kZ = 1.96;  // of 95 %
-  const double n = std::max(sent, 1);
-  const double lost = std::clamp(1 - passed / n, 0.0, 1.0);
-  const double middle = (lost + kZ * kZ / (2 * n)) / (1 + kZ * kZ / n);
-  const double half =
-      kZ * std::sqrt(lost * (1 - lost) / n + kZ * kZ / (4 * n * n)) / (1 + kZ * kZ / n);
-  return fmt::format("{:.3g} % lost ({:.3g} to {:.3g} % with 95 % certainty; asked: {:.3g} %)",
-                     lost * kWholeInPercent, std::max(0.0, middle - half) * kWholeInPercent,
-                     std::min(1.0, middle + half) * kWholeInPercent, share * kWholeInPercent);
-}
+constexpr std::array kLossParameters{
+    ParameterSpec{"percent",
+                  ParameterType::kPercent,
+                  "",
+                  "share of the frames that are lost, at random; a frame is what the kernel moves "
+                  "at once, up to 64 KiB of a TCP stream",
+                  {},
+                  1,
+                  99},
+    ParameterSpec{"direction", ParameterType::kEnum, "both", kWayMeaning, kWays},
+};
 
 }  // namespace
+
+constinit const FaultKind kOneWayLossKind{
+    .name = "one_way_loss",
+    .summary = "One link loses everything in one direction while its carrier stays up.",
+    .sees = "silence, though the other direction still works",
+    .evidence = "probe frames of the injector's own cross the link in one direction only",
+    .undo = "the filter on the switch's port is removed; it dies with the switch's namespace",
+    .parameters = kOneWayLossParameters,
+    .cutsLink = true,
+    .signatures = kOneWaySignatures,
+    .alone = true,
+    .damage = oneWay,
+    .make = makeOne<OneWayLoss>};
+
+constinit const FaultKind kLossKind{
+    .name = "loss",
+    .summary = "One link loses a share of its frames at random.",
+    .sees = "retransmissions, control messages that must be repeated",
+    .evidence = "the share of probe frames of the injector's own that do not cross the link",
+    .undo = "the filter on the switch's port is removed; it dies with the switch's namespace",
+    .parameters = kLossParameters,
+    .signatures = kAnySignatures,
+    .alone = true,
+    .make = makeOne<RandomLoss>};
 
 Loss::Loss(std::string kind, const Shares& lost, const netlink::LinkTarget& target)
     : kind_(std::move(kind)), lost_(lost), target_(target) {}
@@ -90,7 +105,7 @@ Status Loss::step(TimePoint now) {
     if (probe_) {
       RETURN_IF_ERROR(probe_->restart());
     } else {
-      const int probes = std::max(probesFor(lost_.out), probesFor(lost_.in));
+      const int probes = std::max(probesForShare(lost_.out), probesForShare(lost_.in));
       ASSIGN_OR_RETURN(CrossingProbe probe, CrossingProbe::open(target_, probes));
       probe_.emplace(std::move(probe));
     }
@@ -112,8 +127,8 @@ Status Loss::step(TimePoint now) {
 
 bool Loss::conclusive() const {
   return probing_ && reached_ && latest_ - *reached_ >= kStill && carrier_ &&
-         fits(lost_.out, probe_->sent(), probe_->out()) &&
-         fits(lost_.in, probe_->sent(), probe_->in());
+         fitsShare(lost_.out, probe_->sent(), probe_->sent() - probe_->out()) &&
+         fitsShare(lost_.in, probe_->sent(), probe_->sent() - probe_->in());
 }
 
 Evidence Loss::verdict() const {
@@ -124,8 +139,10 @@ Evidence Loss::verdict() const {
                   "other ports: {}; {} left it towards the NIC: {}; the switch received {} "
                   "frames of the NIC",
                   carrier_ ? "kept" : "lost", probe_->sent(), probe_->out(),
-                  lossInWords(lost_.out, probe_->sent(), probe_->out()), probe_->in(),
-                  lossInWords(lost_.in, probe_->sent(), probe_->in()), received_),
+                  shareInWords("lost", lost_.out, probe_->sent(), probe_->sent() - probe_->out()),
+                  probe_->in(),
+                  shareInWords("lost", lost_.in, probe_->sent(), probe_->sent() - probe_->in()),
+                  received_),
       conclusive()};
 }
 

@@ -1,6 +1,19 @@
 #include "injector/faults/none.h"
 
+#include "injector/faults/fault_list.h"
+#include "injector/faults/usual_rows.h"
+
 namespace faultline::injector {
+
+constinit const FaultKind kNoneKind{
+    .name = "none",
+    .summary = "Does nothing. For testing the bench: a run with it must be INVALID.",
+    .sees = "nothing",
+    .evidence = "there is none, ever",
+    .undo = "nothing to undo",
+    .target = TargetKind::kNone,
+    .damage = nothing,
+    .make = makeOne<None>};
 
 None::None(const FaultParameters& /*parameters*/, const netlink::LinkTarget& /*target*/) {}
 

@@ -6,11 +6,34 @@
 #include <algorithm>
 #include <vector>
 
+#include "injector/faults/fault_list.h"
 #include "injector/faults/still_watch.h"
+#include "injector/faults/usual_rows.h"
 #include "injector/netlink/address.h"
 #include "injector/netlink/interface.h"
 
 namespace faultline::injector {
+namespace {
+
+constexpr std::array kPathCutSignatures{Signature{{"path", "both"}, {"path", "both"}}};
+
+}  // namespace
+
+constinit const FaultKind kPathCutKind{
+    .name = "path_cut",
+    .summary = "Two nodes no longer reach each other over one rail; both reach all others over it.",
+    .sees = "silence between the two, though both links work: only a third node can tell",
+    .evidence =
+        "probe frames of either NIC leave the switch by the ports of others, and none by that "
+        "of the peer; both NICs keep their carrier",
+    .undo =
+        "the switch's two ports are no longer isolated from each other; that dies with its "
+        "namespace",
+    .signatures = kPathCutSignatures,
+    .alone = true,
+    .between = true,
+    .make = makeOne<PathCut>};
+
 namespace {
 
 // Where shapers are on the way, their queues may hold bulk data.

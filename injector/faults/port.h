@@ -1,12 +1,21 @@
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "injector/netlink/address.h"
 #include "injector/netlink/interface.h"
 #include "injector/netlink/link_target.h"
 
 namespace faultline::injector {
+
+/// The parameter `how` of faults of a port.
+inline constexpr std::array<std::string_view, 2> kHow{"carrier", "admin"};
+inline constexpr std::string_view kHowMeaning =
+    "carrier: the switch's side goes down, as a pulled cable; the node's NIC loses its carrier and "
+    "keeps addresses and routes. admin: the node's NIC is switched off, which also drops its "
+    "routes";
 
 /// One of the two ways to take a port down, shared by port_down and port_flap.
 class Port {

@@ -9,8 +9,6 @@
 namespace faultline::injector {
 namespace {
 
-// Room for the mark, padded by Ethernet to its smallest frame.
-constexpr std::size_t kPayload = 46;
 // What the listeners' sockets hold until they are looked at again, also when several faults probe
 // one switch at a time.
 constexpr int kFramesPerStep = 16;
@@ -25,7 +23,8 @@ std::uint32_t newMark() {
 
 Result<ProbeRound> ProbeRound::open(const netlink::LinkEnd& sender,
                                     netlink::Socket& listener_socket,
-                                    const std::vector<int>& listeners, int frames) {
+                                    const std::vector<int>& listeners, int frames,
+                                    std::size_t payload) {
   const std::uint32_t mark = newMark();
   ASSIGN_OR_RETURN(netlink::FrameSocket sending,
                    netlink::FrameSocket::open(*sender.socket, sender.ifindex, mark,
@@ -36,7 +35,7 @@ Result<ProbeRound> ProbeRound::open(const netlink::LinkEnd& sender,
                      netlink::FrameSocket::open(listener_socket, ifindex, mark));
     listening.push_back(std::move(socket));
   }
-  return ProbeRound(std::move(sending), std::move(listening), frames);
+  return ProbeRound(std::move(sending), std::move(listening), frames, payload);
 }
 
 Status ProbeRound::restart() {
@@ -54,7 +53,7 @@ Status ProbeRound::restart() {
 
 Status ProbeRound::step() {
   for (int burst = 0; burst < kFramesPerStep && !allSent(); ++burst) {
-    ASSIGN_OR_RETURN(const bool sent, sender_.send(netlink::kBroadcastMac, kPayload));
+    ASSIGN_OR_RETURN(const bool sent, sender_.send(netlink::kBroadcastMac, payload_));
     if (!sent) break;
     ++sent_;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "base/status.h"
@@ -13,10 +14,13 @@ class ProbeRound {
  public:
   /// Enough to tell whether anything passes at all.
   static constexpr int kFewFrames = 8;
+  /// Bytes behind the Ethernet header: padded to Ethernet's smallest frame.
+  static constexpr std::size_t kSmallestPayload = 46;
 
   /// Opens the sockets. `listeners` are interfaces of the namespace of `listener_socket`.
   static Result<ProbeRound> open(const netlink::LinkEnd& sender, netlink::Socket& listener_socket,
-                                 const std::vector<int>& listeners, int frames = kFewFrames);
+                                 const std::vector<int>& listeners, int frames = kFewFrames,
+                                 std::size_t payload = kSmallestPayload);
 
   /// Begins anew over the same sockets; late frames of before are not counted.
   Status restart();
@@ -36,16 +40,19 @@ class ProbeRound {
   bool passesEverywhere() const;
 
  private:
-  ProbeRound(netlink::FrameSocket sender, std::vector<netlink::FrameSocket> listeners, int frames)
+  ProbeRound(netlink::FrameSocket sender, std::vector<netlink::FrameSocket> listeners, int frames,
+             std::size_t payload)
       : sender_(std::move(sender)),
         listeners_(std::move(listeners)),
         passed_(listeners_.size()),
-        frames_(frames) {}
+        frames_(frames),
+        payload_(payload) {}
 
   netlink::FrameSocket sender_;
   std::vector<netlink::FrameSocket> listeners_;
   std::vector<int> passed_;
   int frames_;
+  std::size_t payload_;
   int sent_ = 0;
 };
 

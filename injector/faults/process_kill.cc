@@ -4,7 +4,22 @@
 
 #include <algorithm>
 
+#include "injector/faults/fault_list.h"
+#include "injector/faults/usual_rows.h"
+
 namespace faultline::injector {
+
+constinit const FaultKind kProcessKillKind{
+    .name = "process_kill",
+    .summary = "All processes of a node are killed (SIGKILL).",
+    .sees = "connections that end, a peer that is gone for good",
+    .evidence = "every process has ended, and the node has none left",
+    .undo = "nothing can be undone",
+    .target = TargetKind::kProcesses,
+    .forGood = true,
+    .signatures = kAnySignatures,
+    .endsProcesses = true,
+    .make = makeOne<ProcessKill>};
 
 ProcessKill::ProcessKill(const FaultParameters& /*parameters*/, const netlink::LinkTarget& target)
     : target_(target) {}

@@ -6,7 +6,19 @@
 
 #include <algorithm>
 
+#include "injector/faults/fault_list.h"
+
 namespace faultline::injector {
+
+constinit const FaultKind kProcessStopKind{
+    .name = "process_stop",
+    .summary = "All processes of a node are stopped (SIGSTOP), and go on when the fault ends.",
+    .sees = "a peer that neither answers nor ends, while its kernel still acknowledges",
+    .evidence = "every process is in the state stopped and uses no CPU time",
+    .undo = "SIGCONT",
+    .target = TargetKind::kProcesses,
+    .make = makeOne<ProcessStop>};
+
 namespace {
 
 // A stopped process goes on as soon as the kernel gives it a CPU.

@@ -8,8 +8,39 @@
 #include <cerrno>
 
 #include "base/unique_fd.h"
+#include "injector/faults/fault_list.h"
+#include "injector/faults/usual_rows.h"
 
 namespace faultline::injector {
+namespace {
+
+constexpr std::array<std::string_view, 2> kRdmaUsers{"refuse", "leave"};
+constexpr std::array kRdmaLinkDeleteParameters{
+    ParameterSpec{"users", ParameterType::kEnum, "refuse",
+                  "what if programs have the device open. refuse: nothing is done. leave: it goes "
+                  "for everybody else; they keep what they have, the kernel ends the deletion when "
+                  "they have closed it, and only then can it be undone",
+                  kRdmaUsers},
+};
+
+}  // namespace
+
+constinit const FaultKind kRdmaLinkDeleteKind{
+    .name = "rdma_link_delete",
+    .summary =
+        "An RDMA device in software (rxe, siw) is deleted, and made again when the "
+        "fault ends.",
+    .sees =
+        "programs that look for the device do not find it; what those see that have it "
+        "open depends on its driver: of rxe in Linux 6.1 nothing",
+    .evidence = "the kernel no longer lists it, and its character device cannot be opened",
+    .undo = "a device with the same name and type is added over the same interface",
+    .parameters = kRdmaLinkDeleteParameters,
+    .cutsLink = true,
+    .target = TargetKind::kRdma,
+    .unproven = "on siw, which the kernels at hand do not have (proven on rxe)",
+    .makeForDevice = makeOne<RdmaLinkDelete>};
+
 namespace {
 
 // The kernel waits for readers of its lists (RCU) a few times.

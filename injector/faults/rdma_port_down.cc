@@ -2,10 +2,34 @@
 
 #include <spdlog/spdlog.h>
 
+#include "injector/faults/fault_list.h"
 #include "injector/faults/rdma_counters.h"
 #include "injector/netlink/interface.h"
 
 namespace faultline::injector {
+
+constinit const FaultKind kRdmaPortDownKind{
+    .name = "rdma_port_down",
+    .summary =
+        "The port of an RDMA device goes down with its network interface, until the "
+        "fault ends.",
+    .sees =
+        "the asynchronous event IBV_EVENT_PORT_ERR at once; a sender on this node fails "
+        "(rxe: a local operation error); IBV_EVENT_PORT_ACTIVE when it is over",
+    .evidence =
+        "the RDMA port is DOWN and its physical state no longer LINK_UP, as RDMA netlink "
+        "tells; its counter of received packets stands still; the port of the other end, "
+        "where that is on this machine",
+    .undo =
+        "the interface is switched on again, addresses and routes that were lost are put back, "
+        "and the port is waited for",
+    .cutsLink = true,
+    .target = TargetKind::kRdma,
+    .unproven =
+        "on adapters (proven on rxe): some keep their wire lit when they are switched "
+        "off, so that the other end sees silence",
+    .makeForDevice = makeOne<RdmaPortDown>};
+
 namespace {
 
 Status observePort(rdma::TargetDevice& device, RdmaPortView& view, TimePoint now) {

@@ -6,11 +6,48 @@
 #include <utility>
 #include <vector>
 
+#include "injector/faults/fault_list.h"
 #include "injector/faults/rdma_counters.h"
+#include "injector/faults/usual_rows.h"
 #include "injector/netlink/drop_filter.h"
 #include "injector/netlink/root_queue.h"
 
 namespace faultline::injector {
+namespace {
+
+constexpr std::array<std::string_view, 3> kRdmaWays{"both", "out", "in"};
+constexpr std::array<std::string_view, 2> kRdmaFrames{"roce", "all"};
+constexpr std::array kRdmaSilentDropParameters{
+    ParameterSpec{"direction", ParameterType::kEnum, "both",
+                  "out: what the device sends; in: what it should receive", kRdmaWays},
+    ParameterSpec{"frames", ParameterType::kEnum, "roce",
+                  "roce: RoCE v2 only, so that everything else on the interface lives; all: every "
+                  "frame of the interface (devices in software only)",
+                  kRdmaFrames},
+};
+
+}  // namespace
+
+constinit const FaultKind kRdmaSilentDropKind{
+    .name = "rdma_silent_drop",
+    .summary = "Packets of an RDMA device vanish while its port stays ACTIVE.",
+    .sees = "nothing for a long time, then IBV_WC_RETRY_EXC_ERR",
+    .evidence =
+        "carrier and the RDMA port stay. In software: probe packets, which left the interface "
+        "before the fault, no longer do; the device's counter of received packets stands "
+        "still. Adapters: their counters of packets and requests, which moved before under the "
+        "job's load, stand still, while requests are repeated",
+    .undo =
+        "in software: the filter or queue is removed, and probe packets leave again; "
+        "adapters: the rule is destroyed, and goes with the process at the latest",
+    .parameters = kRdmaSilentDropParameters,
+    .cutsLink = true,
+    .target = TargetKind::kRdma,
+    .unproven =
+        "on adapters (a steering rule of mlx5, others are refused; proven on rxe): the "
+        "commands are exact and tested, no adapter has dropped a packet",
+    .makeForDevice = makeOne<RdmaSilentDrop>};
+
 namespace {
 
 constexpr std::uint64_t kProbes = 8;

@@ -5,12 +5,53 @@
 
 #include <algorithm>
 
+#include "injector/faults/fault_list.h"
 #include "injector/faults/rdma_counters.h"
+#include "injector/faults/usual_rows.h"
 #include "injector/netlink/root_queue.h"
 #include "injector/netlink/shaper.h"
 #include "injector/rdma/dcb.h"
 
 namespace faultline::injector {
+namespace {
+
+constexpr std::array<std::string_view, 9> kTrafficClassNames{"all", "0", "1", "2", "3",
+                                                             "4",   "5", "6", "7"};
+constexpr std::array kRdmaThrottleParameters{
+    ParameterSpec{"rate",
+                  ParameterType::kRateOrPercent,
+                  "",
+                  "what is left of what the device can send: a rate, or a percentage of the link's "
+                  "where its driver tells it",
+                  {},
+                  0.1,
+                  100},
+    ParameterSpec{"traffic_class", ParameterType::kEnum, "all",
+                  "adapters only: the traffic class to be limited; all: each of the eight to this "
+                  "rate",
+                  kTrafficClassNames},
+};
+
+}  // namespace
+
+constinit const FaultKind kRdmaThrottleKind{
+    .name = "rdma_throttle",
+    .summary = "An RDMA device sends slowly, and nothing else happens (a gray failure).",
+    .sees = "nothing but time and counters",
+    .evidence =
+        "in software: bytes per second that leave the interface's queue while there is a "
+        "backlog, by probe frames where there is no load; adapters: bytes per second that the "
+        "port's counters tell, before and in the fault, under the job's own load",
+    .undo =
+        "in software: the queue is removed; adapters: the limits that were read before are "
+        "written again",
+    .parameters = kRdmaThrottleParameters,
+    .target = TargetKind::kRdma,
+    .unproven =
+        "on adapters (DCB maxrate; proven on rxe): the messages are exact and tested, "
+        "no adapter was measured",
+    .makeForDevice = makeOne<RdmaThrottle>};
+
 namespace {
 
 // Of an interface whose driver does not tell a rate (virtio) this is certainly more.

@@ -4,9 +4,58 @@
 
 #include <algorithm>
 
+#include "injector/faults/fault_list.h"
+#include "injector/faults/usual_rows.h"
 #include "injector/netlink/shaper.h"
 
 namespace faultline::injector {
+namespace {
+
+constexpr std::array<std::string_view, 3> kDirections{"both", "tx", "rx"};
+constexpr std::array kThrottleParameters{
+    ParameterSpec{"rate",
+                  ParameterType::kRateOrPercent,
+                  "",
+                  "what is left: a rate, or a percentage of the rate the link has now",
+                  {},
+                  0.1,
+                  100},
+    ParameterSpec{"direction", ParameterType::kEnum, "both",
+                  "tx: what the node sends; rx: what it receives", kDirections},
+};
+// Whoever sends over the link says so; it lives.
+constexpr std::array kThrottleSignatures{Signature{{"degraded"}, {"degraded"}}};
+
+std::vector<LinkLoss> throttled(const FaultParameters& parameters, BitsPerSecond rate,
+                                Duration /*longest*/) {
+  const ParameterValue& left = parameters.value("rate");
+  double share = 1;
+  if (const auto* percent = std::get_if<Percent>(&left)) share = percent->value / kWholeInPercent;
+  if (const auto* limit = std::get_if<Rate>(&left); limit != nullptr && rate > 0) {
+    share = static_cast<double>(limit->bitsPerSecond) / static_cast<double>(rate);
+  }
+  const double lost = std::clamp(1 - share, 0.0, 1.0);
+  const auto& direction = parameters.get<std::string>("direction");
+  return {LinkLoss{.tx = direction == "rx" ? 0 : lost, .rx = direction == "tx" ? 0 : lost}};
+}
+
+}  // namespace
+
+constinit const FaultKind kThrottleKind{
+    .name = "throttle",
+    .summary = "One link becomes slow but stays up (a gray failure).",
+    .sees = "nothing but time and counters",
+    .evidence =
+        "bytes per second that leave the queue while there is a backlog; without load of the "
+        "job, a probe stream of the injector's own",
+    .undo = "the former rate is set again",
+    .parameters = kThrottleParameters,
+    .signatures = kThrottleSignatures,
+    .ofWholeRails = true,
+    .slows = true,
+    .damage = throttled,
+    .make = makeOne<Throttle>};
+
 namespace {
 
 // A socket may have about 200 KiB under way, counted with the kernel's own overhead.

@@ -3,12 +3,10 @@
 #include <span>
 
 #include "base/status.h"
+#include "injector/netlink/packet_hook.h"
 #include "injector/netlink/socket.h"
 
 namespace faultline::netlink {
-
-/// Which frames of an interface are looked at: those it has received, or those it is about to send.
-enum class Passing { kReceived, kSent };
 
 /// Drops a share of them at random; 1: all.
 struct DropRule {

@@ -26,6 +26,8 @@ struct LinkTarget {
   /// Of faults of the processes in the computer's namespace: only of those that have this in the
   /// environment that they were started with, "NAME=value". Empty: all of them.
   std::string startedWith{};
+  /// What the target is called where it comes from, for programs of users: "NAME=value" each.
+  std::vector<std::string> calledBy{};
 };
 
 }  // namespace faultline::netlink

@@ -25,7 +25,7 @@ class NetnsTest : public ::testing::Test {
   } while (false)
 #define EXPECT_OK(expression)                                        \
   do {                                                               \
-    const ::faultline::Status expected_status = (expression);        \
+    const ::faultline::Status& expected_status = (expression);       \
     EXPECT_TRUE(expected_status.ok()) << expected_status.toString(); \
   } while (false)
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/site/netns/cluster.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::netns {
 namespace {

@@ -1,6 +1,7 @@
 #include "harness/site/netns/probe.h"
 
 #include <fcntl.h>
+#include <linux/pkt_cls.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "injector/netlink/frame_socket.h"
 #include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
+#include "injector/netlink/packet_program.h"
 #include "injector/netlink/shaper.h"
 #include "injector/netlink/tcp_connections.h"
 
@@ -96,6 +98,13 @@ std::vector<Capability> tryEverything() {
     RETURN_IF_ERROR(netlink::addDropRules(*near, kNearIndex, std::span(&kAll, 1)));
     return netlink::removeDropRules(*near, kNearIndex);
   });
+  trials.attempt(
+      "eBPF programs for packets", "the faults mtu_shrink, duplicate and corrupt", [&]() -> Status {
+        const netlink::PacketProgram none{.code =
+                                              netlink::PacketCode().leave(TC_ACT_UNSPEC).finish()};
+        RETURN_IF_ERROR(netlink::addPacketPrograms(*near, kNearIndex, std::span(&none, 1)));
+        return netlink::removePacketPrograms(*near, kNearIndex);
+      });
   trials.attempt("SOCK_DESTROY", "the fault connection_reset (how: reset)", [&]() -> Status {
     ASSIGN_OR_RETURN(auto connections, netlink::TcpConnections::open(near_fd.get()));
     return connections.requireDestroy();

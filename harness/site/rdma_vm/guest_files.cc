@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/input_file.h"
+#include "base/executable.h"
 #include "harness/launch/executable.h"
 #include "harness/site/rdma_vm/cpio_archive.h"
 #include "harness/site/rdma_vm/init_program.h"
@@ -68,7 +69,7 @@ Result<KernelFiles> findKernel(const std::string& folder) {
 
 Result<std::string> findOnPath(const std::string& name, const std::string& workingDirectory) {
   const std::string path = variable("PATH");
-  return launch::findExecutable(name, workingDirectory, path.empty() ? kDefaultPath : path);
+  return findExecutable(name, workingDirectory, path.empty() ? kDefaultPath : path);
 }
 
 Result<std::string> findQemu() {

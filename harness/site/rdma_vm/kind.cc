@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "harness/site/rdma_vm/cluster.h"
 #include "harness/site/rdma_vm/vm_plan.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::rdma_vm {
 namespace {

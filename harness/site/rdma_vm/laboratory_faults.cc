@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "harness/site/rdma_vm/guest_fault.h"
+#include "injector/faults/registry.h"
 #include "injector/verbs/rule.h"
 
 namespace faultline::rdma_vm {

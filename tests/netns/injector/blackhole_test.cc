@@ -1,5 +1,6 @@
 #include <functional>
 
+#include "injector/faults/registry.h"
 #include "injector/netlink/drop_filter.h"
 #include "injector/netlink/interface.h"
 #include "injector/netlink/shaper.h"
@@ -94,12 +95,7 @@ class RegistryTest : public FaultTest {};
 TEST_F(RegistryTest, EveryFaultOfTheTableCanBeMade) {
   for (const FaultKind& kind : faultKinds()) {
     if (kind.target == TargetKind::kRdma) continue;  // made by makeRdmaFault()
-    std::map<std::string, std::string> required;
-    if (kind.name == "throttle") required["rate"] = "50%";
-    if (kind.name == "loss") required["percent"] = "30%";
-    if (kind.name == "qp_delay") required["delay"] = "1ms";
-    if (kind.name == "qp_rate") required["rate"] = "1Mbit";
-    const auto fault = makeTestFault(kind.name, required);
+    const auto fault = makeTestFault(kind.name, requiredOf(kind));
     EXPECT_OK(fault->prepare());
   }
   EXPECT_EQ(makeFault("meteor", {}, target_).status().code(), Code::kNotFound);
@@ -108,12 +104,9 @@ TEST_F(RegistryTest, EveryFaultOfTheTableCanBeMade) {
 // Faults of links, repeated: each time with evidence of its own, and none when it was not applied.
 TEST_F(RegistryTest, EveryFaultOfALinkCanBeRepeatedWithEvidenceEachTime) {
   for (const FaultKind& kind : faultKinds()) {
-    if (kind.target != TargetKind::kLink || kind.name == "connection_reset") continue;
+    if (kind.target != TargetKind::kLink || kind.ofConnections) continue;
     SCOPED_TRACE(kind.name);
-    std::map<std::string, std::string> required;
-    if (kind.name == "throttle") required["rate"] = "50%";
-    if (kind.name == "loss") required["percent"] = "30%";
-    const auto fault = makeTestFault(kind.name, required);
+    const auto fault = makeTestFault(kind.name, requiredOf(kind));
     ASSERT_OK(fault->prepare());
     std::size_t known = 0;
     for (int strike = 0; strike < 3; ++strike) {

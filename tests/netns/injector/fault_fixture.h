@@ -38,6 +38,20 @@ class FaultTest : public test::NetnsTest {
     return std::move(fault).value();
   }
 
+  /// A value for each parameter without a default.
+  static std::map<std::string, std::string> requiredOf(const FaultKind& kind) {
+    const std::map<ParameterType, std::string> examples{{ParameterType::kRateOrPercent, "50%"},
+                                                        {ParameterType::kPercent, "30%"},
+                                                        {ParameterType::kDuration, "1ms"},
+                                                        {ParameterType::kRate, "1Mbit"},
+                                                        {ParameterType::kCommand, "echo done"}};
+    std::map<std::string, std::string> texts;
+    for (const ParameterSpec& spec : kind.parameters) {
+      if (spec.required()) texts[std::string(spec.name)] = examples.at(spec.type);
+    }
+    return texts;
+  }
+
   test::FlowEnd end(int node, int rail = 0) const {
     return {cluster_->nodeNamespace(node), netns::railAddress(node, rail), netns::railName(rail)};
   }

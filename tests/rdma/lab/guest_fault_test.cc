@@ -8,6 +8,7 @@
 #include <string>
 
 #include "harness/site/rdma_vm/laboratory_faults.h"
+#include "injector/faults/registry.h"
 #include "tests/support/laboratory_fixture.h"
 
 namespace faultline::test {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "harness/site/rdma_vm/laboratory_faults.h"
+#include "injector/faults/registry.h"
 #include "tests/support/laboratory_fixture.h"
 
 namespace faultline::test {

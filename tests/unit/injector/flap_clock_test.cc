@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "injector/faults/registry.h"
+
 namespace faultline::injector {
 namespace {
 

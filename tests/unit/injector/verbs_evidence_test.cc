@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "injector/faults/registry.h"
 #include "injector/faults/verbs_rule.h"
 
 namespace faultline::injector {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "injector/faults/registry.h"
 #include "injector/verbs/wire.h"
 #include "tests/support/fake_shim.h"
 

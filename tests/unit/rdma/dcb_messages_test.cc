@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "injector/rdma_fault_rows.h"
+#include "injector/faults/registry.h"
 #include "tests/unit/rdma/recorded.h"
 
 namespace faultline::rdma {
@@ -107,7 +107,8 @@ TEST(DcbMessagesTest, AClassIsNamedByItsNumber) {
   EXPECT_EQ(trafficClassOf("all"), Class());
   EXPECT_EQ(trafficClassOf("0"), Class(0));
   EXPECT_EQ(trafficClassOf("7"), Class(7));
-  for (const std::string_view name : injector::kTrafficClassNames) {
+  const injector::FaultKind& throttle = *injector::findFaultKind("rdma_throttle");
+  for (const std::string_view name : injector::findParameter(throttle, "traffic_class")->choices) {
     EXPECT_LT(trafficClassOf(name).value_or(0), kTrafficClasses) << name;
   }
 }

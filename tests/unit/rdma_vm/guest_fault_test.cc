@@ -20,6 +20,7 @@
 #include "harness/agent/fault_holder.h"
 #include "harness/launch/message_channel.h"
 #include "injector/fault_table.h"
+#include "injector/faults/registry.h"
 #include "tests/support/poll_until.h"
 
 namespace faultline::rdma_vm {

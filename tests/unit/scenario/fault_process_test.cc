@@ -11,6 +11,7 @@
 #include "harness/scenario/json.h"
 #include "harness/scenario/lifetime.h"
 #include "harness/scenario/reader.h"
+#include "injector/faults/registry.h"
 #include "tests/unit/scenario/quickstart.h"
 
 namespace faultline::scenario {

@@ -9,6 +9,7 @@
 
 #include "harness/scenario/reader.h"
 #include "harness/site/kinds/kinds.h"
+#include "injector/faults/registry.h"
 
 // Kinds of clusters are told by the properties in their rows.
 

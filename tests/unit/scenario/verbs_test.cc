@@ -5,7 +5,7 @@
 #include <string>
 
 #include "harness/scenario/reader.h"
-#include "injector/verbs_fault_rows.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {
@@ -34,7 +34,8 @@ class VerbsScenarioTest : public ::testing::Test {
 };
 
 TEST_F(VerbsScenarioTest, RanksOfOursHaveNoQueuePairs) {
-  for (const injector::FaultKind& kind : injector::kVerbsFaults) {
+  for (const injector::FaultKind& kind : injector::faultKinds()) {
+    if (!kind.ofQueuePairs) continue;
     const std::string told =
         problems("{kind: training}", "[fault_free, hot_repair]", std::string(kind.name));
     EXPECT_THAT(told, HasSubstr(fmt::format("f.yaml:7:12: {}: strikes queue pairs", kind.name)));
@@ -43,7 +44,8 @@ TEST_F(VerbsScenarioTest, RanksOfOursHaveNoQueuePairs) {
 }
 
 TEST_F(VerbsScenarioTest, AProgramThatNothingGivesTheShimIsAMistakeWithItsCure) {
-  for (const injector::FaultKind& kind : injector::kVerbsFaults) {
+  for (const injector::FaultKind& kind : injector::faultKinds()) {
+    if (!kind.ofQueuePairs) continue;
     const std::string told = problems(kPlain, "[unprotected]", std::string(kind.name));
     EXPECT_THAT(told, HasSubstr("f.yaml:7:12: "));
     EXPECT_THAT(told, HasSubstr("has the verbs shim"));

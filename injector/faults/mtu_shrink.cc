@@ -1,0 +1,246 @@
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/pkt_cls.h>
+#include <netinet/in.h>
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "injector/fault.h"
+#include "injector/fault_table.h"
+#include "injector/faults/crossing_probe.h"
+#include "injector/faults/fault_list.h"
+#include "injector/faults/port_program.h"
+#include "injector/faults/still_watch.h"
+#include "injector/faults/usual_rows.h"
+#include "injector/netlink/interface.h"
+
+namespace faultline::injector {
+namespace {
+
+// RFC 791: every path carries that much.
+constexpr double kSmallestSize = 68;
+constexpr double kLargestSize = 65'535;
+// Nothing is that large.
+constexpr Bytes kLargestPossible = 1 << 30;
+// A few may find a full queue on the way.
+constexpr int kProbes = 64;
+
+constexpr std::array kMtuShrinkParameters{
+    ParameterSpec{
+        "size",
+        ParameterType::kSize,
+        "1kB",
+        "the largest packet that passes, with its IP header and without that of Ethernet; "
+        "below the MTU that the link has",
+        {},
+        kSmallestSize,
+        kLargestSize},
+    ParameterSpec{"direction", ParameterType::kEnum, "both", kWayMeaning, kWays},
+};
+
+// Small packets pass, and with them whatever asks whether the link lives: a job sees work that
+// stands still on a rail, or finds the rail slow, or waits for the end of it.
+constexpr std::array kMtuShrinkSignatures{Signature{{kAnyCause}, {kAnyCause}}};
+
+/// Drops what has more than `size` bytes behind its Ethernet header. The kernel moves up to 64 KiB
+/// of a stream at once and cuts them later (gso_size): those are as large as each piece will be.
+std::vector<bpf_insn> dropAbove(Bytes size) {
+  using Register = netlink::PacketCode::Register;
+  constexpr Register kResult{0}, kBuffer{6}, kPiece{7}, kHeaders{8}, kProtocol{9};
+  constexpr int kIpHeader = ETH_HLEN;
+  constexpr int kIpv4Protocol = kIpHeader + 9;
+  constexpr int kIpv6Protocol = kIpHeader + 6;
+  constexpr int kIpv6HeaderBytes = 40;
+  constexpr int kUdpHeaderBytes = 8;
+  constexpr int kTcpDataOffset = 12;  // of its header; its upper half counts 32-bit words
+  return netlink::PacketCode()
+      .copy(kBuffer, Register{1})
+      .load(BPF_W, kPiece, kBuffer, offsetof(__sk_buff, gso_size))
+      .jumpIf(BPF_JNE, kPiece, 0, "pieces")
+      .load(BPF_W, kResult, kBuffer, offsetof(__sk_buff, len))
+      .jump("judge")
+
+      .here("pieces")
+      .set(kHeaders, kIpHeader)
+      .load(BPF_W, kResult, kBuffer, offsetof(__sk_buff, protocol))
+      .jumpIf(BPF_JEQ, kResult, htons(ETH_P_IP), "ipv4")
+      .jumpIf(BPF_JEQ, kResult, htons(ETH_P_IPV6), "ipv6")
+      .jump("sum")
+      .here("ipv4")
+      .loadPacket(BPF_B, kIpHeader)
+      .calculate(BPF_AND, kResult, 0xf)
+      .calculate(BPF_LSH, kResult, 2)
+      .calculate(BPF_ADD, kHeaders, kResult)
+      .loadPacket(BPF_B, kIpv4Protocol)
+      .copy(kProtocol, kResult)
+      .jump("transport")
+      .here("ipv6")
+      .calculate(BPF_ADD, kHeaders, kIpv6HeaderBytes)
+      .loadPacket(BPF_B, kIpv6Protocol)
+      .copy(kProtocol, kResult)
+      .here("transport")
+      .jumpIf(BPF_JEQ, kProtocol, IPPROTO_TCP, "tcp")
+      .jumpIf(BPF_JNE, kProtocol, IPPROTO_UDP, "sum")
+      .calculate(BPF_ADD, kHeaders, kUdpHeaderBytes)
+      .jump("sum")
+      .here("tcp")
+      .loadPacket(BPF_B, kHeaders, kTcpDataOffset)
+      .calculate(BPF_RSH, kResult, 4)
+      .calculate(BPF_LSH, kResult, 2)
+      .calculate(BPF_ADD, kHeaders, kResult)
+      .here("sum")
+      .copy(kResult, kPiece)
+      .calculate(BPF_ADD, kResult, kHeaders)
+
+      .here("judge")
+      .jumpIf(BPF_JGT, kResult, static_cast<std::int32_t>(size) + ETH_HLEN, "drop")
+      .leave(TC_ACT_UNSPEC)
+      .here("drop")
+      .leave(TC_ACT_SHOT)
+      .finish();
+}
+
+/// Packets above a size vanish on a link that otherwise works (a black hole of path MTU discovery:
+/// nobody is told). Evidence: of probe frames across the link those of exactly this size pass, and
+/// of those with one byte more none.
+class MtuShrink final : public Fault {
+ public:
+  MtuShrink(const FaultParameters& parameters, const netlink::LinkTarget& target)
+      : target_(target),
+        size_(parameters.get<Size>("size").bytes),
+        direction_(parameters.get<std::string>("direction")),
+        program_(target) {}
+
+  ~MtuShrink() override {
+    const Status status = revert();
+    if (!status.ok()) spdlog::error("mtu_shrink: {}", status.message());
+  }
+
+  Status prepare() override {
+    ASSIGN_OR_RETURN(const netlink::Link nic,
+                     netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+    if (size_ >= Bytes{nic.mtu}) {
+      return errorf(Code::kInvalidArgument,
+                    "mtu_shrink: size: {} bytes are not below the MTU of {}, {} bytes: no packet "
+                    "would vanish",
+                    size_, nic.name, nic.mtu);
+    }
+    RETURN_IF_ERROR(CrossingProbe::requireWhole(target_).withContext("mtu_shrink"));
+    return program_.tryOut(programs(kLargestPossible)).withContext("mtu_shrink");
+  }
+
+  Status apply() override {
+    applied_ = true;
+    probing_ = false;
+    const Status status = transit(true, [&] { return program_.install(programs(size_)); });
+    if (!status.ok()) applied_ = false;  // install() leaves nothing behind
+    return status;
+  }
+
+  Status step(TimePoint now) override {
+    if (!probing_) RETURN_IF_ERROR(beginProbing());
+    if (conclusive()) return okStatus();
+    RETURN_IF_ERROR(fitting_->step());
+    RETURN_IF_ERROR(larger_->step());
+    ASSIGN_OR_RETURN(const netlink::Link nic,
+                     netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+    carrier_ = nic.carrier;
+    latest_ = now;
+    const bool there = fitting_->allSent() && larger_->allSent() && larger_->arrived() > 0 &&
+                       larger_->control() > 0;
+    if (there && !reached_) reached_ = now;
+    return okStatus();
+  }
+
+  Status revert() override {
+    if (!applied_) return okStatus();
+    RETURN_IF_ERROR(transit(false, [&] { return program_.remove(); }));
+    applied_ = false;
+    return okStatus();
+  }
+
+  std::string mechanism() const override { return PortProgram::kMechanism; }
+
+ protected:
+  bool conclusive() const override {
+    return probing_ && reached_ && latest_ - *reached_ >= kStill && carrier_ &&
+           fitting_->out() > 0 && fitting_->in() > 0 && (larger_->out() == 0) == strikes("out") &&
+           (larger_->in() == 0) == strikes("in");
+  }
+
+  Evidence verdict() const override {
+    if (!probing_) return {"mtu_shrink", "probes across the link", "nothing was observed", false};
+    return {
+        "mtu_shrink", "probes across the link",
+        fmt::format("the NIC {} its carrier; of {} probes of {} bytes in each direction {} left "
+                    "the switch by other ports, and {} towards the NIC; of {} with one byte "
+                    "more {} and {}",
+                    carrier_ ? "kept" : "lost", fitting_->sent(), size_, fitting_->out(),
+                    fitting_->in(), larger_->sent(), larger_->out(), larger_->in()),
+        conclusive()};
+  }
+
+ private:
+  bool strikes(std::string_view way) const { return direction_ == "both" || direction_ == way; }
+
+  std::vector<netlink::PacketProgram> programs(Bytes size) const {
+    std::vector<netlink::PacketProgram> all;
+    if (strikes("out")) all.push_back({netlink::Passing::kReceived, dropAbove(size)});
+    if (strikes("in")) all.push_back({netlink::Passing::kSent, dropAbove(size)});
+    return all;
+  }
+
+  Status beginProbing() {
+    if (fitting_) {
+      RETURN_IF_ERROR(fitting_->restart());
+      RETURN_IF_ERROR(larger_->restart());
+    } else {
+      const auto size = static_cast<std::size_t>(size_);
+      ASSIGN_OR_RETURN(CrossingProbe fitting, CrossingProbe::open(target_, kProbes, size));
+      ASSIGN_OR_RETURN(CrossingProbe larger, CrossingProbe::open(target_, kProbes, size + 1));
+      fitting_.emplace(std::move(fitting));
+      larger_.emplace(std::move(larger));
+    }
+    reached_.reset();
+    probing_ = true;
+    return okStatus();
+  }
+
+  netlink::LinkTarget target_;
+  Bytes size_;
+  std::string direction_;
+  PortProgram program_;
+  bool applied_ = false;
+
+  std::optional<CrossingProbe> fitting_;  // from the first strike on
+  std::optional<CrossingProbe> larger_;
+  bool probing_ = false;  // since the last one
+  bool carrier_ = false;
+  TimePoint latest_{};
+  std::optional<TimePoint> reached_;  ///< when the probes had left the NIC and the switch
+};
+
+}  // namespace
+
+constinit const FaultKind kMtuShrinkKind{
+    .name = "mtu_shrink",
+    .summary = "Packets above a size vanish on one link, and smaller ones pass.",
+    .sees =
+        "streams that stand still after their first full packet, while probes, questions and "
+        "everything else that is small are answered",
+    .evidence =
+        "probe frames of the injector's own of exactly this size cross the link, and of "
+        "those with one byte more none",
+    .undo = "the program on the switch's port is removed; it dies with the switch's namespace",
+    .parameters = kMtuShrinkParameters,
+    .signatures = kMtuShrinkSignatures,
+    .alone = true,
+    .make = makeOne<MtuShrink>};
+
+}  // namespace faultline::injector

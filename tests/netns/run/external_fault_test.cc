@@ -1,0 +1,59 @@
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/netns/run/run_fixture.h"
+#include "tests/support/poll_until.h"
+#include "tests/support/victim.h"
+
+// A fault that is made by commands of the user, in whole runs.
+
+namespace faultline::run {
+namespace {
+
+using test::Victim;
+
+class ExternalFaultTest : public RunTest {
+ protected:
+  std::string file(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  std::string faultWith(const std::string& evidence) const {
+    return fmt::format(
+        "[{{kind: external, target: {{node: 1, rail: 0}}, during: {{iteration: 8, progress: 50%}}, "
+        "duration: 100ms, apply: 'touch \"{}\"', revert: 'rm \"{}\"', evidence: '{}'}}]",
+        file("broken"), file("broken"), evidence);
+  }
+};
+
+TEST_F(ExternalFaultTest, IsAppliedProvedAndTakenBack) {
+  const auto ran =
+      run(scenarioText("[hot_repair]", faultWith(fmt::format("ls \"{}\"", file("broken")))));
+  ASSERT_EQ(ran.exit, 0) << ran.out;
+  const reports::ScenarioResult read = result();
+  ASSERT_EQ(read.runs.size(), 1U);
+  ASSERT_EQ(read.runs[0].evidence.size(), 1U);
+  EXPECT_TRUE(read.runs[0].evidence[0].ok);
+  EXPECT_EQ(read.runs[0].evidence[0].observed, file("broken"));
+  EXPECT_FALSE(std::filesystem::exists(file("broken")));
+}
+
+TEST_F(ExternalFaultTest, ARunWhoseEvidenceFailsIsInvalid) {
+  const auto ran = run(scenarioText("[hot_repair]", faultWith("false")));
+  EXPECT_NE(ran.exit, 0);
+  EXPECT_NE(ran.out.find("INVALID"), std::string::npos) << ran.out;
+  EXPECT_FALSE(std::filesystem::exists(file("broken")));
+}
+
+TEST_F(ExternalFaultTest, IsTakenBackWhenTheBenchIsKilled) {
+  const std::string scenario = folder_.write(
+      "scenario.yaml", scenarioText("[hot_repair]", faultWith("sh -c \"echo it; sleep 3\"")));
+  Victim victim({FAULTLINE_BINARY_DIR "/faultline", "run", scenario, "--out", out(), "--force"},
+                Victim::Listen::kStderr);
+  ASSERT_TRUE(test::pollUntil(60s, [&] { return std::filesystem::exists(file("broken")); }));
+  ::kill(-victim.pid(), SIGKILL);
+  EXPECT_TRUE(test::pollUntil(30s, [&] { return !std::filesystem::exists(file("broken")); }));
+}
+
+}  // namespace
+}  // namespace faultline::run

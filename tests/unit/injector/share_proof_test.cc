@@ -1,0 +1,38 @@
+#include "injector/faults/share_proof.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace faultline::injector {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ShareProofTest, AShareFitsWhatItMakesLikelyAndNoOther) {
+  const int sent = probesForShare(0.3);
+  EXPECT_TRUE(fitsShare(0.3, sent, static_cast<int>(0.3 * sent)));
+  EXPECT_FALSE(fitsShare(0.3, sent, 0));
+  EXPECT_FALSE(fitsShare(0.3, sent, sent / 2));
+  EXPECT_FALSE(fitsShare(0.5, sent, static_cast<int>(0.33 * sent)));
+}
+
+TEST(ShareProofTest, OfASmallShareTwentyProbesAreToBeStruck) {
+  EXPECT_GE(probesForShare(0.01) * 0.01, 20);
+  EXPECT_TRUE(fitsShare(0.01, probesForShare(0.01), 20));
+  EXPECT_FALSE(fitsShare(0.01, probesForShare(0.01), 5)) << "less than a third of it";
+}
+
+TEST(ShareProofTest, NoneAndAllAreExact) {
+  EXPECT_TRUE(fitsShare(1, 8, 8));
+  EXPECT_FALSE(fitsShare(1, 8, 7));
+  EXPECT_TRUE(fitsShare(0, 8, 1)) << "a queue on the way may take some";
+  EXPECT_FALSE(fitsShare(0, 8, 8));
+}
+
+TEST(ShareProofTest, WordsHaveTheInterval) {
+  const std::string words = shareInWords("lost", 0.3, 1024, 307);
+  EXPECT_THAT(words, HasSubstr("30 % lost (27.3 to 32.9 % with 95 % certainty; asked: 30 %)"));
+}
+
+}  // namespace
+}  // namespace faultline::injector
