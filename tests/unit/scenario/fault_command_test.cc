@@ -20,14 +20,14 @@ TEST(FaultCommandTest, ProgramsOfThisMachineAreFine) {
 TEST(FaultCommandTest, AProgramThatIsNotHereIsNamedWhereItStands) {
   expectMistake(withFault("apply: no-such-program 7, revert: sh, evidence: sh"), "6:79",
                 "apply: there is no program 'no-such-program' in PATH");
-  expectMistake(withFault("apply: sh, revert: sh, evidence: sh, prepare: ./nowhere"), "6:119",
+  expectMistake(withFault("apply: sh, revert: sh, evidence: sh, prepare: ./nowhere"), "6:118",
                 "prepare: there is no program './nowhere'");
 }
 
 TEST(FaultCommandTest, WhatIsNoCommandIsAMistake) {
   expectMistake(withFault("apply: \"sh 'x\", revert: sh, evidence: sh"), "6:79",
                 "apply: 'sh 'x' has an open '");
-  expectMistake(withFault("apply: sh, evidence: sh"), "6:5", "needs the parameter 'revert'");
+  expectMistake(withFault("apply: sh, evidence: sh"), "6:5", "external needs the key 'revert'");
 }
 
 }  // namespace
