@@ -68,8 +68,7 @@ reports::AskedStrike askedOf(const scenario::Fault& fault, std::size_t strike) {
   return asked;
 }
 
-netlink::LinkTarget uncalledLinkOf(const scenario::Target& target,
-                                   cluster::NetnsCluster& cluster) {
+netlink::LinkTarget uncalledLinkOf(const scenario::Target& target, cluster::NetnsCluster& cluster) {
   if (target.part != scenario::Part::kRail) {
     netlink::LinkTarget link = cluster.managementTarget(target.node);
     if (target.rank) link.startedWith = command::rankEntry(*target.rank);
