@@ -44,9 +44,10 @@ constexpr std::array kMtuShrinkParameters{
     ParameterSpec{"direction", ParameterType::kEnum, "both", kWayMeaning, kWays},
 };
 
-// Small packets pass, and with them whatever asks whether the link lives: a job sees work that
-// stands still on a rail, or finds the rail slow, or waits for the end of it.
-constexpr std::array kMtuShrinkSignatures{Signature{{kAnyCause}, {kAnyCause}}};
+// Small packets pass, and with them whatever asks whether the link lives: neither NIC nor path is
+// dead, and what stands still is the rail. A job whose packets are small sees nothing.
+constexpr Finding kRailOrNothing{.cause = "rail", .orNone = true};
+constexpr std::array kMtuShrinkSignatures{Signature{kRailOrNothing, kRailOrNothing}};
 
 /// Drops what has more than `size` bytes behind its Ethernet header. The kernel moves up to 64 KiB
 /// of a stream at once and cuts them later (gso_size): those are as large as each piece will be.

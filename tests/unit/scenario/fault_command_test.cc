@@ -20,14 +20,14 @@ TEST(FaultCommandTest, ProgramsOfThisMachineAreFine) {
 TEST(FaultCommandTest, AProgramThatIsNotHereIsNamedWhereItStands) {
   expectMistake(withExternal("apply: no-such-program 7, revert: sh, evidence: sh"), "6:79",
                 "apply: there is no program 'no-such-program' in PATH");
-  expectMistake(withExternal("apply: sh, revert: sh, evidence: sh, prepare: ./nowhere"), "6:119",
+  expectMistake(withExternal("apply: sh, revert: sh, evidence: sh, prepare: ./nowhere"), "6:118",
                 "prepare: there is no program './nowhere'");
 }
 
 TEST(FaultCommandTest, WhatIsNoCommandIsAMistake) {
   expectMistake(withExternal("apply: \"sh 'x\", revert: sh, evidence: sh"), "6:79",
                 "apply: 'sh 'x' has an open '");
-  expectMistake(withExternal("apply: sh, evidence: sh"), "6:5", "needs the parameter 'revert'");
+  expectMistake(withExternal("apply: sh, evidence: sh"), "6:5", "external needs the key 'revert'");
 }
 
 }  // namespace
