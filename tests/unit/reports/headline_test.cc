@@ -101,7 +101,7 @@ TEST(HeadlineTest, OfTheSampleItIsOneLineThatEndsWithAFullStop) {
 TEST(HeadlineTest, OneThatDidNotSurviveIsNamedAfterThePass) {
   Made made(2);
   made.add("hot_repair", 3.44).add("unprotected", std::nullopt).ends(RunStatus::kFailed);
-  made.each([](Run& run) { run.processes.resize(1); });
+  made.each([](reports::Run& run) { run.processes.resize(1); });
   EXPECT_EQ(made.line(),
             "hot_repair kept the job alive: +3.4 %; the program as it is (unprotected) did not "
             "survive: 2 of 2 runs failed.");
