@@ -308,6 +308,23 @@ TEST(ScheduleCommandTest, WhatMessagesCostSaysHowManySegments) {
   EXPECT_EQ(segments("--per-message 0.0015 --segments 3"), 3);
 }
 
+TEST(ScheduleCommandTest, WhatShowPrintsAsJsonIsReadAgain) {
+  const std::string path = testing::TempDir() + "/shown.json";
+  const std::string flags =
+      "--algorithm optcc --ranks 4 --straggler 1:0.3 --segments 4 --size 4800";
+  std::ofstream(path) << run("show --json --max-ops -1 " + flags).out;
+  EXPECT_THAT(run("verify --import " + path).out, HasSubstr("correct"));
+  const auto cost = [&](const std::string& of) {
+    const Outcome outcome = run("cost --json --size 4800 --straggler 1:0.3 " + of);
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["time_over_ring"].get<double>();
+  };
+  EXPECT_DOUBLE_EQ(cost("--import " + path), cost("--algorithm optcc --ranks 4 --segments 4"));
+  std::ofstream(path) << run("show --json --max-ops 2 " + flags).out;
+  EXPECT_THAT(run("verify --import " + path).err, HasSubstr("--max-ops -1"));
+  std::remove(path.c_str());
+}
+
 TEST(ScheduleCommandTest, CostAndShowTakeTheBestNumberOfSegments) {
   const std::string optcc = "cost --algorithm optcc --ranks 4 --straggler 1:0.5";
   const auto json = nlohmann::json::parse(run(optcc + " --json").out);

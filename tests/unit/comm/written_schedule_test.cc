@@ -79,6 +79,8 @@ TEST(WrittenScheduleTest, CallsOfItsCollectiveAndRanksFollowIt) {
                         ->wait()
                         .ok());
         EXPECT_THAT(few, ::testing::Each(2));
+        half->reset();
+        EXPECT_TRUE(comm.finish().ok()) << "nobody leaves before the others are done";
       },
       [&](CommunicatorOptions& options) { options.written = written; });
   // The split gathers what ranks wish, three words of each; its own ranks are not four.
