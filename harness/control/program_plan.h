@@ -38,5 +38,4 @@ command::NetworkNames networkNames(const std::vector<site::NodeNetwork>& network
 Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const PlannedRun& planned,
                                  const std::string& folder, const command::NetworkNames& network);
 
-
 }  // namespace faultline::run

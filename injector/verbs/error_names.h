@@ -7,7 +7,8 @@
 #include <utility>
 
 /// The names of the errors that can be injected, and their numbers: the one table of them, for what
-/// a user may ask for (injector/faults/verbs_kinds.cc) and for what a rule may hold (rule.cc). Pure.
+/// a user may ask for (injector/faults/verbs_kinds.cc) and for what a rule may hold (rule.cc).
+/// Pure.
 namespace faultline::injector::verbs {
 
 using NamedNumber = std::pair<std::string_view, int>;

@@ -14,11 +14,11 @@ namespace faultline::rdma_vm {
 wire::HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters,
                           int rail, const std::string& started_with = {});
 
-/// A fault of injector/faults that acts inside of a guest, where a holder (agent/fault_holder.h) keeps
-/// it: each call is a message there and an answer. Faults of queue pairs strike every program of
-/// the guest that has the shim, or those of one rank; those of RDMA devices the one of a rail. Its
-/// moments are those of this machine's clock: a change lies between the request and its end as the
-/// answer tells it.
+/// A fault of injector/faults that acts inside of a guest, where a holder (agent/fault_holder.h)
+/// keeps it: each call is a message there and an answer. Faults of queue pairs strike every program
+/// of the guest that has the shim, or those of one rank; those of RDMA devices the one of a rail.
+/// Its moments are those of this machine's clock: a change lies between the request and its end as
+/// the answer tells it.
 class GuestFault final : public injector::Fault {
  public:
   /// How long a holder has for an answer. A guest in software on a busy machine takes seconds for

@@ -10,8 +10,8 @@
 #include <sstream>
 #include <string_view>
 
-#include "base/input_file.h"
 #include "base/executable.h"
+#include "base/input_file.h"
 #include "harness/launch/executable.h"
 #include "harness/site/rdma_vm/cpio_archive.h"
 #include "harness/site/rdma_vm/init_program.h"

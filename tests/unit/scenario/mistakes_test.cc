@@ -443,7 +443,8 @@ TEST(OneMistakeTest, ProcessorsOfGuestsAreNotKeptAwake) {
            "noise: {keep_awake: on}\n";
   };
   EXPECT_THAT(mistakesOf(awake("netns")), IsEmpty());
-  expectEach({Case{awake("rdma_vm"), "6:21", "the processors of nodes of a cluster of kind rdma_vm"}});
+  expectEach(
+      {Case{awake("rdma_vm"), "6:21", "the processors of nodes of a cluster of kind rdma_vm"}});
 }
 
 TEST(OneMistakeTest, ALimitOfNoiseThatNothingIsHeldAgainst) {
