@@ -64,6 +64,9 @@ struct Probe {
               exit = launch::ExitStatus{ended->code, ended->signal};
             } else if (const auto* const error = std::get_if<wire::GuardError>(&message)) {
               return error->outcome.status();
+            } else if (const auto* const gone = std::get_if<wire::Gone>(&message);
+                       gone != nullptr && !exit) {
+              return errorf(Code::kInternal, "the guard of iperf3 is gone: {}", gone->message);
             }
             return okStatus();
           }));

@@ -26,6 +26,14 @@ site::ClusterSpec specOf(const scenario::Scenario& scenario, const std::string& 
   return spec;
 }
 
+/// What has failed, and what failed on the way back. What could not be restored counts most.
+Status both(const Status& first, const Status& second) {
+  if (first.ok() || second.ok()) return first.ok() ? second : first;
+  const bool later = second.code() == Code::kNotRestored;
+  return Status(later ? second.code() : first.code(),
+                fmt::format("{}; and then: {}", first.message(), second.message()));
+}
+
 class Session {
  public:
   Session(const scenario::Scenario& scenario, const PlannedRun& planned,
@@ -38,10 +46,10 @@ class Session {
  private:
   Status setUp();
   /// What one carries.
-  Status measureRail();
+  void measureRail();
   Status loop();
-  /// Whatever has happened: faults end, then processes.
-  Status takeDown();
+  /// Whatever there is by now: faults end, then processes. `well`: they are to be proved before.
+  Status takeDown(bool well);
   Observed observed() const;
 
   RunParts run_;
@@ -55,7 +63,7 @@ Status Session::setUp() {
   ASSIGN_OR_RETURN(run_.cluster, scenario.cluster.kind->make(specOf(scenario, job_->folder())));
   RETURN_IF_ERROR(job_->prepare());
   RETURN_IF_ERROR(run_.cluster->build([this] { return run_.interrupt.pending(); }));
-  if (scenario.workload.sweeps()) RETURN_IF_ERROR(measureRail());
+  if (scenario.workload.sweeps()) measureRail();
   run_.sampler.emplace(*run_.cluster);
   RETURN_IF_ERROR(run_.sampler->sample(now()));
   if (run_.planned.arm == reports::Arm::kFaulted) {
@@ -66,18 +74,20 @@ Status Session::setUp() {
   return job_->begin();
 }
 
-Status Session::measureRail() {
+void Session::measureRail() {
   OutputFolder& folder = run_.options.folder;
-  RETURN_IF_ERROR(folder.makeFolder(kGoodputFolder));
-  const auto measure = [&] {
-    return measureGoodput(*run_.cluster,
-                          fmt::format("{}/{}", folder.absolutePath(), kGoodputFolder),
-                          run_.options.logFd);
+  const auto measure = [&]() -> Goodput {
+    const Status made = folder.makeFolder(kGoodputFolder);
+    if (!made.ok()) return {std::nullopt, made.message()};
+    Goodput measured =
+        measureGoodput(*run_.cluster, fmt::format("{}/{}", folder.absolutePath(), kGoodputFolder),
+                       run_.options.logFd);
+    (void)folder.removeFolder(kGoodputFolder);  // what stays is the folder's own, and goes with it
+    return measured;
   };
   goodput_ = run_.options.goodput == nullptr
                  ? measure()
                  : run_.options.goodput->of(run_.planned.block, measure);
-  return folder.removeFolder(kGoodputFolder);
 }
 
 Status Session::loop() {
@@ -89,7 +99,7 @@ Status Session::loop() {
     if (run_.interrupt.pending()) {
       interrupted_ = true;
       job_->interrupted();
-      return okStatus();
+      break;
     }
     const TimePoint time = now();
     RETURN_IF_ERROR(run_.sampler->keepUp(time));
@@ -100,15 +110,12 @@ Status Session::loop() {
   return run_.sampler->sample(now());
 }
 
-Status Session::takeDown() {
-  Status first;
-  const auto keep = [&](const Status& status) {
-    if (first.ok()) first = status;
-  };
-  if (run_.faults) keep(interrupted_ ? run_.faults->abandon() : run_.faults->revertAll());
-  keep(job_->leave());
-  keep(run_.processes->kill());
-  return first;
+Status Session::takeDown(bool well) {
+  Status status;
+  if (run_.faults) status = well ? run_.faults->revertAll() : run_.faults->abandon();
+  if (!run_.processes) return status;
+  if (well) status = both(status, job_->leave());
+  return both(status, run_.processes->kill());
 }
 
 Observed Session::observed() const {
@@ -127,17 +134,15 @@ Observed Session::observed() const {
 Result<SessionResult> Session::execute() {
   SessionResult result;
   job_->note(event::Started{now()});  // until all processes are
-  const Status ready = setUp();
+  Status status = setUp();
   Observed seen;
-  if (ready.code() == Code::kAborted && run_.interrupt.pending()) {  // there is no cluster
+  if (status.code() == Code::kAborted && run_.interrupt.pending()) {  // there is no cluster
     interrupted_ = true;
     job_->interrupted();
   } else {
-    RETURN_IF_ERROR(ready);
-    const Status looped = loop();
-    const Status ended = takeDown();
-    RETURN_IF_ERROR(looped);
-    RETURN_IF_ERROR(ended);
+    if (status.ok()) status = loop();
+    const bool well = status.ok() && !interrupted_;
+    RETURN_IF_ERROR(both(status, takeDown(well)));
     RETURN_IF_ERROR(job_->conclude());
     ASSIGN_OR_RETURN(result.cluster, run_.cluster->describe());
     seen = observed();
@@ -145,7 +150,7 @@ Result<SessionResult> Session::execute() {
   result.interrupted = interrupted_;
   if (run_.options.transcript != nullptr) run_.options.transcript->runEnded(seen);
   result.recorded = job_->finish(std::move(seen));
-  if (run_.options.keepCluster) {
+  if (run_.options.keepCluster && run_.cluster && !run_.cluster->waysToLookInside("").empty()) {
     run_.processes.reset();
     run_.faults.reset();
     run_.sampler.reset();

@@ -9,6 +9,10 @@
 namespace faultline::rdma_vm {
 namespace {
 
+// The guard sends SIGKILL when it has read the message; emulation is slow.
+constexpr Duration kKillBudget = 10s;
+constexpr Duration kKillPause = 10ms;
+
 bool isLastWord(const wire::FromGuard& message) {
   return std::visit(
       []<typename Message>(const Message&) {
@@ -30,12 +34,14 @@ class GuestGuards final : public site::Processes {
   }
 
   Status poll(Duration timeout, int /*interruptFd*/, const Received& received) override {
-    return laboratory_.poll(timeout, [&](int job, const wire::FromGuard& message) {
-      const auto guard = std::ranges::find(jobs_, job);
-      if (guard == jobs_.end()) return okStatus();
-      if (isLastWord(message)) ended_.insert(job);
-      return received(static_cast<int>(guard - jobs_.begin()), wire::toJson(message));
-    });
+    return laboratory_.poll(
+        timeout,
+        [&](int job, const wire::FromGuard& message) {
+          if (isLastWord(message)) ended_.insert(job);
+          const auto guard = std::ranges::find(jobs_, job);
+          return received(static_cast<int>(guard - jobs_.begin()), wire::toJson(message));
+        },
+        [&](int job) { return std::ranges::count(jobs_, job) > 0; });
   }
   void broadcast(const nlohmann::json& message) override {
     const auto typed = wire::fromJson<wire::ToGuard>(message);
@@ -43,8 +49,22 @@ class GuestGuards final : public site::Processes {
     // What a host that is gone does not hear, poll() tells.
     for (const int job : jobs_) (void)laboratory_.tell(job, *typed);
   }
-  /// They end with their hosts, which end with the cluster.
-  Status kill() override { return okStatus(); }
+  /// A guard ends with all that its programs have started. What does not end then ends with its
+  /// host, and the hosts with the cluster.
+  Status kill() override {
+    broadcast(wire::toJson(wire::ToGuard(wire::EndPrograms{.grace = Duration::zero()})));
+    const TimePoint deadline = now() + kKillBudget;
+    while (!allEnded()) {
+      constexpr int kNoInterrupt = -1;
+      const Status heard =
+          poll(kKillPause, kNoInterrupt, [](int, const nlohmann::json&) { return okStatus(); });
+      if (!heard.ok()) return okStatus();  // the host is gone, and they with it
+      if (now() < deadline) continue;
+      return errorf(Code::kDeadlineExceeded, "programs in guests outlive SIGKILL by {}",
+                    formatDuration(kKillBudget));
+    }
+    return okStatus();
+  }
   bool allEnded() const override { return ended_.size() == jobs_.size(); }
 
  private:

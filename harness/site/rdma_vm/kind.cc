@@ -59,8 +59,8 @@ site::Refusal refusal(const injector::FaultKind& kind,
   }
   if (parameters.has(kHow) && parameters.get<std::string>(kHow) != kCarrier) {
     return {kHow, fmt::format("how: a cluster of kind {} pulls the cable outside of the guest: "
-                              "write '{}'; to switch the port off inside it is the kind "
-                              "rdma_port_down",
+                              "write '{}'; what switches the port off inside it is a fault of RDMA "
+                              "devices ('faultline list faults')",
                               kKind.name, kCarrier)};
   }
   return {};

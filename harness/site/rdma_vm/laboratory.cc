@@ -132,7 +132,7 @@ Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
     RETURN_IF_ERROR(
         tellHost(host, wire::GuestSetup{.host = host, .nics = spec_.nics(), .mtu = spec_.mtu}));
   }
-  const auto isReady = [](const Host& host) { return host.ready; };
+  const auto isReady = [](const Host& host) { return host.ready && host.clock.at(now()); };
   while (!std::ranges::all_of(hosts_, isReady)) {
     RETURN_IF_ERROR(poll(kPollInterval));
     if (giveUp && giveUp()) return errorf(Code::kAborted, "given up while hosts were booting");
@@ -142,8 +142,6 @@ Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
                       "is not ready after " + formatDuration(spec_.bootBudget));
   }
   for (Host& host : hosts_) RETURN_IF_ERROR(host.qmp.begin(kQmpBudget));
-  const auto hasClock = [](const Host& host) { return host.clock.at(now()).has_value(); };
-  while (!std::ranges::all_of(hosts_, hasClock)) RETURN_IF_ERROR(poll(kPollInterval));
   return okStatus();
 }
 
@@ -196,7 +194,7 @@ std::vector<int> Laboratory::fds() const {
   return fds;
 }
 
-Status Laboratory::poll(Duration timeout, const GuardSaid& guardSaid) {
+Status Laboratory::poll(Duration timeout, const GuardSaid& guardSaid, const Hears& hears) {
   RETURN_IF_ERROR(askForClocks());
   std::vector<pollfd> ready;
   for (const int fd : fds()) ready.push_back({fd, POLLIN, 0});
@@ -206,9 +204,13 @@ Status Laboratory::poll(Duration timeout, const GuardSaid& guardSaid) {
   }
   RETURN_IF_ERROR(lookAtRoom());
   for (int host = 0; host < spec_.hosts; ++host) RETURN_IF_ERROR(lookAtHost(host));
-  while (guardSaid && !unheard_.empty()) {
-    const auto [job, message] = std::move(unheard_.front());
-    unheard_.pop_front();
+  for (auto next = unheard_.begin(); guardSaid && next != unheard_.end();) {
+    if (!hears(next->first)) {
+      ++next;
+      continue;
+    }
+    const auto [job, message] = std::move(*next);
+    next = unheard_.erase(next);
     RETURN_IF_ERROR(guardSaid(job, message));
   }
   return enforceLimits();

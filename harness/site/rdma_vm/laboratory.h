@@ -103,7 +103,11 @@ class Laboratory final : public HolderLine {
   /// called for every message of a job of startGuard(), also for those that came while something
   /// else was waited for. An error when a host is gone.
   using GuardSaid = std::function<Status(int job, const wire::FromGuard& message)>;
-  Status poll(Duration timeout, const GuardSaid& guardSaid = {});
+  /// Of which jobs it is told; others' messages stay for who asks for them.
+  using Hears = std::function<bool(int job)>;
+  Status poll(
+      Duration timeout, const GuardSaid& guardSaid = {},
+      const Hears& hears = [](int) { return true; });
   /// Readable when poll() may have something to do.
   std::vector<int> fds() const;
 

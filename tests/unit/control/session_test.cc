@@ -25,6 +25,8 @@ using ::testing::HasSubstr;
 /// What the fake cluster does, and what was asked of it.
 struct Play {
   Status built;
+  Status started;   // of the guards
+  Status reverted;  // of the fault
   bool interruptsWhileBuilding = false;
   std::deque<Result<std::pair<int, wire::FromGuard>>> said;
   std::vector<std::string> happened;
@@ -42,6 +44,7 @@ class FakeFault final : public injector::Fault {
   Status step(TimePoint /*now*/) override { return okStatus(); }
   Status revert() override {
     play->happened.emplace_back("revert");
+    RETURN_IF_ERROR(play->reverted);
     return transit(false, [] { return okStatus(); });
   }
   std::string mechanism() const override { return "none"; }
@@ -93,6 +96,7 @@ class FakeCluster final : public site::Cluster {
   Result<std::unique_ptr<site::Processes>> startGuards(
       const std::vector<site::GuardProcess>& guards, int) override {
     play->happened.push_back(fmt::format("start {}", guards.size()));
+    RETURN_IF_ERROR(play->started);
     return std::unique_ptr<site::Processes>(std::make_unique<FakeGuards>());
   }
   Result<std::unique_ptr<injector::Fault>> makeFault(const std::string& kind,
@@ -192,6 +196,25 @@ TEST_F(SessionTest, WhenNobodyIsHeardAnyMoreTheFaultStillEnds) {
   EXPECT_THAT(result.status().message(), HasSubstr("the line is cut"));
   EXPECT_THAT(play_.happened, ElementsAre("build", "port_down on 1.1", "start 2", "apply", "revert",
                                           "kill", "fault gone", "cluster gone"));
+}
+
+TEST_F(SessionTest, WhatCouldNotBeRestoredIsToldAfterWhatHadFailed) {
+  bothStart();
+  play_.said.emplace_back(errorf(Code::kUnavailable, "the line is cut"));
+  play_.reverted = errorf(Code::kNotRestored, "the port stays down");
+  const auto result = run();
+  EXPECT_EQ(result.status().code(), Code::kNotRestored);
+  EXPECT_THAT(result.status().message(), HasSubstr("the line is cut; and then: "));
+  EXPECT_THAT(result.status().message(), HasSubstr("the port stays down"));
+}
+
+TEST_F(SessionTest, AFaultThatWasThereBeforeProgramsThatCannotBeStartedEnds) {
+  scenario_.faults.at(0).trigger = scenario::BeforeStart{};
+  play_.started = errorf(Code::kUnavailable, "no guards");
+  const auto result = run();
+  EXPECT_THAT(result.status().message(), HasSubstr("no guards"));
+  EXPECT_THAT(play_.happened, ElementsAre("build", "port_down on 1.1", "apply", "start 2", "revert",
+                                          "fault gone", "cluster gone"));
 }
 
 TEST_F(SessionTest, AProgramThatFailsEndsTheOthers) {
