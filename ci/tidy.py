@@ -99,7 +99,9 @@ def look(folder, number, names, command):
          f"--line-filter={lines}", str(source), "--", *command[1:], "-Wno-unknown-warning-option",
          "-Wno-pragma-once-outside-header", f"-I{ROOT}"],
         cwd=ROOT, capture_output=True, text=True, check=False)
-    return run.stdout if run.returncode else ""
+    if not run.returncode:
+        return ""
+    return run.stdout or run.stderr or f"{PROGRAM} ended with {run.returncode}\n"
 
 
 def main():

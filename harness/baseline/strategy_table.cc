@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <vector>
 
 #include "base/text.h"
@@ -328,6 +329,11 @@ constexpr std::array kStrategies{
     },
 };
 
+/// The words of kLike stand above the table, which refers to them, and each is a row of it.
+static_assert(std::ranges::all_of(kArmable, [](std::string_view name) {
+  return std::ranges::find(kStrategies, name, &StrategySpec::name) != kStrategies.end();
+}));
+
 /// Keys beside the options have no default, and may be left out.
 std::string describeKey(const ParameterSpec& spec, std::string_view type) {
   return describeRow(spec.name, fmt::format("{}, optional", type)) + describeRow("", spec.meaning);
@@ -372,7 +378,8 @@ std::string namesOf(const std::function<bool(const StrategySpec&)>& holds) {
 const StrategySpec& carriedOut(const StrategySpec& strategy, const Parameters& options) {
   if (!options.has(kLike)) return strategy;
   const StrategySpec* const like = findStrategy(options.get<std::string>(kLike));
-  return like == nullptr ? strategy : *like;
+  assert(like != nullptr);  // one of kArmable
+  return *like;
 }
 
 bool rebuildsItself(std::string_view ncclMode) {

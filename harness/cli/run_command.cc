@@ -263,7 +263,8 @@ int runScenario(const RunOptions& options) {
   std::vector<scenario::Scenario> scenarios;
   bool mistakes = false;
   for (const std::string& file : options.files) {
-    scenario::ReadResult read = scenario::readScenarioFile(file, overrides);
+    scenario::ReadResult read =
+        scenario::readScenarioFile(file, overrides, scenario::RunsOn::kThisMachine);
     for (const scenario::Mistake& mistake : read.mistakes) std::cerr << mistake.toString() << '\n';
     mistakes = mistakes || !read.ok();
     if (!read.ok()) continue;

@@ -48,7 +48,8 @@ int validate(const ValidateOptions& options) {
   bool all_ok = true;
   Json files = Json::array();
   for (const std::string& file : options.files) {
-    const scenario::ReadResult result = scenario::readScenarioFile(file, options.overrides);
+    const scenario::ReadResult result =
+        scenario::readScenarioFile(file, options.overrides, scenario::RunsOn::kThisMachine);
     all_ok = all_ok && result.ok();
     if (options.json) {
       files.push_back(toJson(file, result, capacity));

@@ -9,7 +9,6 @@
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/command_checks.h"
-#include "harness/scenario/fault_command_checks.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process_checks.h"
 #include "harness/scenario/language_table.h"
@@ -36,7 +35,6 @@ class Checker {
     checkCommand(scenario_, root_, findings_);
     checkSite(scenario_, root_, findings_);
     checkVerbs(scenario_, root_, findings_);
-    checkFaultCommands(scenario_, root_, findings_);
     if (!scenario_.workload.isForeign()) checkLimits();
     checkTime();
     checkArrivals();

@@ -6,7 +6,7 @@
 
 namespace faultline::scenario {
 
-/// Faults that are commands of the user's: each program must be on this machine.
+/// Faults that are commands of the user's: each program must be on this machine, in PATH.
 void checkFaultCommands(const Scenario& scenario, const Node& root, Findings& findings);
 
 }  // namespace faultline::scenario

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "harness/scenario/checks.h"
 #include "harness/scenario/document.h"
+#include "harness/scenario/fault_command_checks.h"
 #include "harness/scenario/findings.h"
 #include "harness/scenario/interpret.h"
 #include "harness/scenario/override.h"
@@ -77,7 +78,7 @@ std::string Mistake::toString() const {
 }
 
 ReadResult readScenario(std::string_view yaml, const std::string& source,
-                        std::span<const std::string> overrides) {
+                        std::span<const std::string> overrides, RunsOn machine) {
   Document document = parseDocument(yaml, 0);
   const bool duplicates_only = document.root.kind != Node::Kind::kNull || document.problems.empty();
   Findings findings;
@@ -91,12 +92,14 @@ ReadResult readScenario(std::string_view yaml, const std::string& source,
     const std::string folder = std::filesystem::path(source).parent_path().string();
     Scenario scenario = interpret(document.root, folder, findings);
     checkScenario(scenario, document.root, findings);
+    if (machine == RunsOn::kThisMachine) checkFaultCommands(scenario, document.root, findings);
     if (findings.problems().empty()) return {std::move(scenario), {}};
   }
   return {std::nullopt, render(std::move(findings.problems()), source, overrides)};
 }
 
-ReadResult readScenarioFile(const std::string& path, std::span<const std::string> overrides) {
+ReadResult readScenarioFile(const std::string& path, std::span<const std::string> overrides,
+                            RunsOn machine) {
   const auto text = readInput(path, {.what = "scenario",
                                      .attempt = "cannot read the scenario",
                                      .mostBytes = kMaximumFileBytes,
@@ -106,7 +109,7 @@ ReadResult readScenarioFile(const std::string& path, std::span<const std::string
     return {std::nullopt,
             {{path, 0, 0, text.status().message() + (missing ? siblingMeant(path) : "")}}};
   }
-  return readScenario(*text, path, overrides);
+  return readScenario(*text, path, overrides, machine);
 }
 
 }  // namespace faultline::scenario

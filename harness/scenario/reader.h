@@ -33,14 +33,20 @@ struct ReadResult {
   bool ok() const { return scenario.has_value(); }
 };
 
+/// Where a scenario is to be run. On this machine the programs of its faults (`external`) must be
+/// there; whoever lists a scenario or replays its transcript does not need them.
+enum class RunsOn { kAnyMachine, kThisMachine };
+
 /// Reads YAML text. `source` names it in messages, and files that it names are relative to the
 /// folder of that. `overrides` are `path=value`, for example
 /// "workload.iterations=10" or "faults.0.duration=2s", put in before anything is checked.
 /// Never throws, whatever the text is.
 ReadResult readScenario(std::string_view yaml, const std::string& source,
-                        std::span<const std::string> overrides = {});
+                        std::span<const std::string> overrides = {},
+                        RunsOn machine = RunsOn::kAnyMachine);
 
 /// The same for a file.
-ReadResult readScenarioFile(const std::string& path, std::span<const std::string> overrides = {});
+ReadResult readScenarioFile(const std::string& path, std::span<const std::string> overrides = {},
+                            RunsOn machine = RunsOn::kAnyMachine);
 
 }  // namespace faultline::scenario

@@ -7,11 +7,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/input_file.h"
 #include "base/parameter.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/model/training_program.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/text_check.h"
 #include "resilient_ccl/schedule/verifier.h"
@@ -28,6 +32,10 @@ struct Call {
   Bytes elementSize = 1;
   std::string what;
 };
+
+/// Sizes with unequal chunks for which one schedule is proved: each proof takes as long as the first
+/// one, and a scenario may list thousands.
+constexpr std::size_t kMostProofs = 64;
 
 class ScheduleChecker {
  public:
@@ -67,9 +75,17 @@ class ScheduleChecker {
     findings_.add(locate(root_, path_), fmt::format("schedule: '{}': {}", file_, why));
   }
 
-  /// A proof for elements that are whole chunks holds for all sizes that have no empty chunk.
+  /// Proves the schedule for chunks of one element, and with that for every multiple of `chunks()`:
+  /// all offsets and counts grow alike. Other sizes have unequal chunks: isRightForAll.
   bool isRight(const ScheduleSource& source) {
-    const auto made = source.make(source.chunks());
+    return isRight(source, source.chunks(), "",
+                   ". 'faultline schedule verify --import' shows all of it");
+  }
+
+  /// `where` and `advice` are put into the message around what the verifier has found.
+  bool isRight(const ScheduleSource& source, std::int64_t elements, std::string_view where,
+               std::string_view advice) {
+    const auto made = source.make(elements);
     if (!made.ok()) {
       fail(made.status().message());
       return false;
@@ -82,12 +98,30 @@ class ScheduleChecker {
     if (report->ok()) return true;
     const schedule::Problem& first = report->problems.front();
     const std::int64_t more = std::ssize(report->problems) - 1 + report->moreProblems;
-    fail(
-        fmt::format("is wrong: rank {} lane {} op {}: {}{}. 'faultline schedule verify --import' "
-                    "shows all of it",
-                    first.rank, first.lane, first.op, first.text,
-                    more == 0 ? "" : fmt::format(", and {} more", more)));
+    fail(fmt::format("is wrong{}: rank {} lane {} op {}: {}{}{}", where, first.rank, first.lane,
+                     first.op, first.text, more == 0 ? "" : fmt::format(", and {} more", more),
+                     advice));
     return false;
+  }
+
+  /// Proves each size whose chunks are unequal. A schedule that moves data to another offset may be
+  /// right for equal chunks alone.
+  void isRightForAll(const ScheduleSource& source, std::span<const Call> calls) {
+    const std::string advice = fmt::format(
+        ". Its chunks are equal where a call has a multiple of {} elements", source.chunks());
+    std::set<std::int64_t> proved;
+    for (const Call& call : calls) {
+      if (call.elements % source.chunks() == 0 || !proved.insert(call.elements).second) continue;
+      if (proved.size() > kMostProofs) {
+        fail(
+            fmt::format("is called with more than {} sizes that are no multiple of its {} chunks, "
+                        "and each needs a proof of its own: take fewer sizes, or multiples",
+                        kMostProofs, source.chunks()));
+        return;
+      }
+      const std::string where = fmt::format(" where {} has {} elements", call.what, call.elements);
+      if (!isRight(source, call.elements, where, advice)) return;
+    }
   }
 
   void checkFit(const ScheduleSource& source) {
@@ -114,7 +148,8 @@ class ScheduleChecker {
       return;
     }
     if (isOfAnother(source)) return;
-    for (const Call& call : calls()) {
+    const std::vector<Call> made = calls();
+    for (const Call& call : made) {
       if (schedule::fitsData(source, call.elements)) continue;
       fail(
           fmt::format("has {} chunks, and {} has {} elements: {} has at least {} of them then ({})"
@@ -124,6 +159,7 @@ class ScheduleChecker {
                       hasOutput(source.collective()) ? ", and a multiple of that" : ""));
       return;
     }
+    isRightForAll(source, made);
   }
 
   /// Calls of another collective would not follow it, and the row not be what its name says.
@@ -154,8 +190,19 @@ class ScheduleChecker {
     std::vector<Call> calls;
     if (!workload.sweeps()) {
       const Bytes size = reduction::sizeOf(workload.gradient.dtype);
-      calls.push_back({workload.gradient.size / size / workload.gradient.buckets, size,
-                       "a bucket of the gradient"});
+      constexpr auto kBucket = "a bucket of the gradient";
+      if (workload.model) {
+        for (const model::Call& call : model::programOf(*workload.model, 0).calls) {
+          calls.push_back({call.elements(), size, kBucket});
+        }
+        return calls;
+      }
+      const Bytes elements = workload.gradient.size / size;
+      calls.push_back({elements / workload.gradient.buckets, size, kBucket});
+      // The first ones are larger by an element (workload::bucketOf).
+      if (elements % workload.gradient.buckets != 0) {
+        calls.push_back({calls.front().elements + 1, size, kBucket});
+      }
       return calls;
     }
     for (const SweepCell& cell : cellsOf(workload.collective)) {

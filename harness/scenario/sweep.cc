@@ -12,11 +12,6 @@ bool reduces(Collective operation) {
          operation == Collective::kReduce;
 }
 
-bool hasBlocks(Collective operation) {
-  return operation == Collective::kReduceScatter || operation == Collective::kAllGather ||
-         operation == Collective::kAllToAll;
-}
-
 std::vector<SweepCell> cellsOf(const Sweep& sweep) {
   std::vector<SweepCell> cells;
   for (const Collective operation : sweep.operations) {

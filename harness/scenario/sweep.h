@@ -52,8 +52,6 @@ std::int64_t countOf(const SweepCell& cell, int ranks);
 Bytes bytesOf(const SweepCell& cell, int ranks);
 
 bool reduces(schedule::Collective operation);
-/// One side has a block for every rank.
-bool hasBlocks(schedule::Collective operation);
 
 /// `from`, `from` x factor, ... up to `to`; factor >= 2, 0 < from <= to.
 std::vector<Bytes> sizesBetween(Bytes from, Bytes to, std::int64_t factor);

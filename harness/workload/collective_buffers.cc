@@ -85,7 +85,7 @@ CheckResult CollectiveBuffers::check(const DataKey& key) const {
 }
 
 std::int64_t CollectiveBuffers::whole() const {
-  return count_ * (scenario::hasBlocks(cell_.operation) ? ranks_ : 1);
+  return count_ * (schedule::hasBlocks(cell_.operation) ? ranks_ : 1);
 }
 
 CollectiveBuffers::Part CollectiveBuffers::input() const {

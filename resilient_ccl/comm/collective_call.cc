@@ -9,16 +9,6 @@ namespace faultline::comm {
 using schedule::Collective;
 using schedule::Piece;
 
-namespace {
-
-/// The data are `ranks` blocks of `count` elements.
-bool hasBlocks(Collective collective) {
-  return collective == Collective::kReduceScatter || collective == Collective::kAllGather ||
-         collective == Collective::kAllToAll;
-}
-
-}  // namespace
-
 Placement placementOf(const CollectiveCall& call, int rank, int ranks) {
   const bool isRoot = rank == call.root;
   const std::int64_t data = hasBlocks(call.collective) ? call.count * ranks : call.count;

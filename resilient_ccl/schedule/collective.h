@@ -37,6 +37,13 @@ inline bool hasOutput(Collective collective) {
   return collective == Collective::kAllToAll || collective == Collective::kSendRecv;
 }
 
+/// kReduceScatter, kAllGather and kAllToAll name a block of each rank: what they promise has
+/// borders inside the data.
+inline bool hasBlocks(Collective collective) {
+  return collective == Collective::kReduceScatter || collective == Collective::kAllGather ||
+         collective == Collective::kAllToAll;
+}
+
 /// The elements of a schedule's buffer for S elements of data, and back.
 inline std::int64_t bufferElements(Collective collective, std::int64_t data) {
   return hasOutput(collective) ? 2 * data : data;

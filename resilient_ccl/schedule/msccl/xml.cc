@@ -169,9 +169,7 @@ class Reader {
       return wrong(root, algo_.inPlace ? "is in place; an AllToAll of Faultline has an output"
                                        : "works only out of place; Faultline needs it in place");
     }
-    if (algo_.chunks % ranks != 0 &&
-        (algo_.collective == Collective::kReduceScatter || hasOutput(algo_.collective) ||
-         algo_.collective == Collective::kAllGather)) {
+    if (hasBlocks(algo_.collective) && algo_.chunks % ranks != 0) {
       return wrong(root, fmt::format("has {} chunks, which {} ranks cannot share evenly",
                                      algo_.chunks, ranks));
     }

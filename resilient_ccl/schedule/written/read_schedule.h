@@ -8,7 +8,8 @@
 
 namespace faultline::schedule {
 
-/// Longest text of a schedule that is read.
+/// Longest file that `faultline schedule` reads. A scenario's schedules have less together
+/// (scenario::kMostScheduleText): its ranks and its result get the text.
 inline constexpr std::size_t kMostScheduleBytes = std::size_t{64} << 20;
 
 /// A schedule in MSCCL XML (msccl/xml.h) or in JSON (schedule_json.h), whichever the text is.

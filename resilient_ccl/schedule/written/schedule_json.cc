@@ -264,6 +264,12 @@ class Reader {
     }
     eachNumber([&](std::int64_t& number) { number /= unit; });
     const std::int64_t chunks = data_ / unit;
+    if (hasBlocks(collective_) && chunks % made_->ranks() != 0) {
+      return errorf(Code::kInvalidArgument,
+                    "its pieces make {} chunks of the data, which {} ranks cannot share evenly: "
+                    "write it for a multiple of {} elements",
+                    chunks, made_->ranks(), made_->ranks());
+    }
     auto made =
         std::make_unique<OpLists>(std::string(made_->algorithm()), collective_, made_->ranks(),
                                   made_->lanes(), bufferElements(collective_, chunks));

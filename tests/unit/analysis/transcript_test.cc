@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -149,6 +150,15 @@ TEST_F(TranscriptTest, ARunInWhichTheBenchFailedIsLeftOut) {
   EXPECT_EQ(result->verdict, reports::Verdict::kError);
   EXPECT_EQ(result->reason, "no more files");
   EXPECT_TRUE(result->runs.empty());
+}
+
+TEST_F(TranscriptTest, ProgramsOfItsFaultsNeedNotBeHere) {
+  nlohmann::json header = nlohmann::json::parse(lines_[0]);
+  nlohmann::json& fault = header["scenario"]["faults"][0];
+  fault["kind"] = "external";
+  for (const char* command : {"apply", "revert", "evidence"}) fault[command] = "no-such-program";
+  lines_[0] = header.dump();
+  EXPECT_EQ(whyNot(lines_), "it is replayed");
 }
 
 TEST_F(TranscriptTest, OneOfAnotherVersionIsRefused) {

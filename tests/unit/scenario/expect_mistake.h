@@ -10,10 +10,10 @@
 
 namespace faultline::scenario {
 
-/// What is wrong with this text, of a file "f".
+/// What is wrong with this text, of a file "f", before it is run.
 inline std::vector<std::string> mistakesOf(const std::string& yaml) {
   std::vector<std::string> lines;
-  for (const Mistake& mistake : readScenario(yaml, "f").mistakes) {
+  for (const Mistake& mistake : readScenario(yaml, "f", {}, RunsOn::kThisMachine).mistakes) {
     lines.push_back(mistake.toString());
   }
   return lines;

@@ -24,6 +24,12 @@ TEST(FaultCommandTest, AProgramThatIsNotHereIsNamedWhereItStands) {
                 "prepare: there is no program './nowhere'");
 }
 
+/// A scenario that was run elsewhere can still be read.
+TEST(FaultCommandTest, ProgramsMatterOnlyWhereTheScenarioIsToBeRun) {
+  EXPECT_TRUE(
+      readScenario(withExternal("apply: no-such-program, revert: sh, evidence: sh"), "f").ok());
+}
+
 TEST(FaultCommandTest, WhatIsNoCommandIsAMistake) {
   expectMistake(withExternal("apply: \"sh 'x\", revert: sh, evidence: sh"), "6:79",
                 "apply: 'sh 'x' has an open '");

@@ -172,6 +172,82 @@ TEST_F(WrittenScheduleTest, WrongSchedulesAreRefusedByName) {
   EXPECT_THAT(mistake(scenarioOf(rows)), HasSubstr("deadlock"));
 }
 
+/// A Broadcast of two chunks to four ranks. Each receives the first one where the second belongs,
+/// copies it to its place, and receives the second: right as long as both are equally large.
+std::string broadcastThroughTheOtherChunk() {
+  constexpr int kReceivers = 3;
+  json all{{"algorithm", "moved"},
+           {"collective", "broadcast"},
+           {"ranks", 1 + kReceivers},
+           {"elements", 2},
+           {"root", 0},
+           {"lanes", json::array()}};
+  for (int rank = 0; rank <= kReceivers; ++rank) {
+    for (int lane = 0; lane < kReceivers; ++lane) {
+      json ops = json::array();
+      const auto waitsFor = [&](int op) {
+        return json::array({{{"lane", lane}, {"op", op}, {"count", 1}}});
+      };
+      if (rank == 0) {
+        for (int chunk = 0; chunk < 2; ++chunk) {
+          ops.push_back({{"kind", "send"}, {"peer", lane + 1}, {"offset", chunk}, {"count", 1}});
+        }
+      } else if (rank == lane + 1) {
+        ops.push_back({{"kind", "recv"}, {"peer", 0}, {"offset", 1}, {"count", 1}});
+        ops.push_back({{"kind", "copy"},
+                       {"offset", 0},
+                       {"source_offset", 1},
+                       {"count", 1},
+                       {"waits", waitsFor(0)}});
+        ops.push_back(
+            {{"kind", "recv"}, {"peer", 0}, {"offset", 1}, {"count", 1}, {"waits", waitsFor(1)}});
+      }
+      all["lanes"].push_back({{"rank", rank}, {"lane", lane}, {"ops", std::move(ops)}});
+    }
+  }
+  return all.dump();
+}
+
+std::string sweepOf(std::string_view operation, std::string_view sizes) {
+  return fmt::format("{{kind: collective, collective: {{operations: [{}], sizes: [{}]}}}}",
+                     operation, sizes);
+}
+
+TEST_F(WrittenScheduleTest, IsProvedForEachSizeWithUnequalChunks) {
+  folder_.write("moved.json", broadcastThroughTheOtherChunk());
+  const std::string rows = "[fault_free, {planned: {schedule: moved.json}}]";
+  const ReadResult equal = read(scenarioOf(rows, sweepOf("broadcast", "8B, 24B, 1MiB")));
+  EXPECT_TRUE(equal.ok()) << equal.mistakes.front().toString();
+  const std::string wrong = mistake(scenarioOf(rows, sweepOf("broadcast", "8B, 12B")));
+  EXPECT_THAT(wrong, HasSubstr("'moved.json': is wrong where a call of 12B in f32 has 3 elements"));
+  EXPECT_THAT(wrong, HasSubstr("equal where a call has a multiple of 2 elements"));
+  // Who moves nothing to another place may have unequal chunks.
+  folder_.write("ring4.json", ring());
+  const ReadResult unequal = read(scenarioOf("[fault_free, {planned: {schedule: ring4.json}}]",
+                                             sweepOf("all_reduce", "36B, 1020B")));
+  EXPECT_TRUE(unequal.ok()) << unequal.mistakes.front().toString();
+}
+
+TEST_F(WrittenScheduleTest, SizesThatNeedAProofAreBounded) {
+  folder_.write("ring4.json", ring());
+  const std::string rows = "[fault_free, {planned: {schedule: ring4.json}}]";
+  const auto sizes = [](int many, int step) {
+    std::string list;
+    for (int i = 0; i < many; ++i) list += fmt::format("{}{}B", i == 0 ? "" : ", ", 36 + step * i);
+    return list;
+  };
+  EXPECT_TRUE(read(scenarioOf(rows, sweepOf("all_reduce", sizes(64, 32)))).ok());
+  EXPECT_THAT(mistake(scenarioOf(rows, sweepOf("all_reduce", sizes(65, 32)))),
+              HasSubstr("more than 64 sizes that are no multiple of its 8 chunks"));
+}
+
+TEST_F(WrittenScheduleTest, BlocksThatAreNoWholeChunksAreRefused) {
+  folder_.write("gather.json", scheduleText("ring_all_gather", {.ranks = 4, .elements = 6}));
+  EXPECT_THAT(mistake(scenarioOf("[fault_free, {planned: {schedule: gather.json}}]",
+                                 sweepOf("all_gather", "48B"))),
+              HasSubstr("6 chunks of the data, which 4 ranks cannot share evenly"));
+}
+
 TEST_F(WrittenScheduleTest, TextsOfAllRowsTogetherAreBounded) {
   folder_.write("ring4.json", ring() + std::string(kMostScheduleText / 2, ' '));
   EXPECT_TRUE(read(scenarioOf("[{planned: {schedule: ring4.json}}]")).ok());

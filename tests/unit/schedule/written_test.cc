@@ -122,6 +122,21 @@ TEST(WrittenTest, AnOutputOfItsOwnHasWholeChunksOnly) {
   EXPECT_FALSE(fitsData(**source, 2 * (*source)->chunks() + 1));
 }
 
+/// With other sizes such chunks and blocks would have different borders.
+TEST(WrittenTest, ChunksThatRanksCannotShareEvenlyAreRefused) {
+  for (const char* algorithm : {"ring_all_gather", "ring_reduce_scatter", "pairwise_all_to_all"}) {
+    const auto uneven = makeSchedule(algorithm, {.ranks = 4, .elements = 6});
+    ASSERT_TRUE(uneven.ok()) << uneven.status().message();
+    EXPECT_EQ(problemOf(**uneven), "") << "of itself it is right";
+    EXPECT_THAT(mistake(jsonOf(**uneven).dump()),
+                HasSubstr("6 chunks of the data, which 4 ranks cannot share evenly: write it for a "
+                          "multiple of 4 elements"))
+        << algorithm;
+    EXPECT_EQ(mistake(jsonOf(**makeSchedule(algorithm, {.ranks = 4, .elements = 8})).dump()), "");
+  }
+  EXPECT_EQ(mistake(jsonOf(**makeSchedule("ring", {.ranks = 4, .elements = 6})).dump()), "");
+}
+
 TEST(WrittenTest, TheDigestIsOfTheText) {
   const std::string ring = ringOfFour().dump();
   EXPECT_EQ((*readSchedule(ring))->digest(), (*readSchedule(ring))->digest());
