@@ -152,21 +152,33 @@ class DamagedWay {
   Status prepare() {
     ASSIGN_OR_RETURN(leaves_, netlink::leavesChecksums(sender_));
     RETURN_IF_ERROR(install(damage(0, true)));
-    return netlink::removePacketPrograms(*receiver_.socket, receiver_.ifindex);
+    return end();
   }
 
+  /// After an error, too, end() takes back what was done.
   Status begin(double share, bool silent) {
+    computing_ = true;  // also after an error: it may be half done
     RETURN_IF_ERROR(netlink::setLeavesChecksums(sender_, false));
-    const Status status = install(damage(share, silent));
-    if (status.ok()) return okStatus();
-    const Status undone = netlink::setLeavesChecksums(sender_, leaves_);
-    return undone.ok() ? status : status.withContext(undone.message());
+    return install(damage(share, silent));
   }
 
+  /// Takes back everything that can be: the first error. What failed is tried again next time.
   Status end() {
-    RETURN_IF_ERROR(netlink::removePacketPrograms(*receiver_.socket, receiver_.ifindex));
-    return netlink::setLeavesChecksums(sender_, leaves_);
+    Status removed;
+    if (installed_) {
+      removed = netlink::removePacketPrograms(*receiver_.socket, receiver_.ifindex);
+      installed_ = !removed.ok();
+    }
+    Status restored;
+    if (computing_) {
+      restored = netlink::setLeavesChecksums(sender_, leaves_);
+      computing_ = !restored.ok();
+    }
+    return removed.ok() ? restored : removed;
   }
+
+  /// Whether end() has something to take back.
+  bool begun() const { return installed_ || computing_; }
 
   /// Whether the sender computes checksums now, so that damage can be seen.
   Result<bool> computed() const {
@@ -177,12 +189,17 @@ class DamagedWay {
  private:
   Status install(std::vector<bpf_insn> code) {
     const netlink::PacketProgram program{netlink::Passing::kReceived, std::move(code)};
-    return netlink::addPacketPrograms(*receiver_.socket, receiver_.ifindex, std::span(&program, 1));
+    const Status status =
+        netlink::addPacketPrograms(*receiver_.socket, receiver_.ifindex, std::span(&program, 1));
+    installed_ = status.ok();
+    return status;
   }
 
   netlink::LinkEnd sender_;
   netlink::LinkEnd receiver_;
-  bool leaves_ = true;
+  bool leaves_ = true;      ///< to go back to: the sender leaves checksums to its interface
+  bool installed_ = false;  ///< the receiver runs a program of ours
+  bool computing_ = false;  ///< the sender was told to compute checksums
 };
 
 /// A share of the packets of a link arrives damaged, so that the receiver's kernel sees it, or so
@@ -212,13 +229,13 @@ class Corrupt final : public Fault {
 
   Status apply() override {
     probing_ = false;
-    return transit(true, [&]() -> Status {
-      for (Way& way : ways_) {
-        RETURN_IF_ERROR(way.damaged.begin(share_, silent_));
-        way.begun = true;
-      }
+    const Status status = transit(true, [&]() -> Status {
+      for (Way& way : ways_) RETURN_IF_ERROR(way.damaged.begin(share_, silent_));
       return okStatus();
     });
+    if (status.ok()) return okStatus();
+    const Status undone = endAll();
+    return undone.ok() ? status : status.withContext(undone.message());
   }
 
   Status step(TimePoint now) override {
@@ -239,15 +256,9 @@ class Corrupt final : public Fault {
   }
 
   Status revert() override {
-    if (std::ranges::none_of(ways_, &Way::begun)) return okStatus();
-    return transit(false, [&]() -> Status {
-      for (Way& way : ways_) {
-        if (!way.begun) continue;
-        RETURN_IF_ERROR(way.damaged.end());
-        way.begun = false;
-      }
-      return okStatus();
-    });
+    const auto begun = [](const Way& way) { return way.damaged.begun(); };
+    if (std::ranges::none_of(ways_, begun)) return okStatus();
+    return transit(false, [&] { return endAll(); });
   }
 
   std::string mechanism() const override {
@@ -286,10 +297,19 @@ class Corrupt final : public Fault {
   struct Way {
     std::string_view name;
     DamagedWay damaged;
-    bool begun = false;
     std::optional<CheckedProbe> probe{};  // from the first strike on
     bool computed = false;
   };
+
+  /// All ways, whatever becomes of the others: the first error.
+  Status endAll() {
+    Status first;
+    for (Way& way : ways_) {
+      const Status status = way.damaged.end();
+      if (first.ok()) first = status;
+    }
+    return first;
+  }
 
   int hit(const Way& way) const {
     const CheckedCounts& counts = way.probe->counts();

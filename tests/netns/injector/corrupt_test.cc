@@ -7,6 +7,7 @@
 
 #include "injector/netlink/checksum_offload.h"
 #include "injector/netlink/namespace.h"
+#include "injector/netlink/packet_hook.h"
 #include "tests/netns/injector/fault_fixture.h"
 
 namespace faultline::injector {
@@ -113,6 +114,22 @@ TEST_F(CorruptTest, WithoutComputedChecksumsThereIsNoEvidenceOfDetection) {
   ASSERT_OK(netlink::setLeavesChecksums(target_.nic, true));
   ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
   EXPECT_FALSE(evidence.ok) << evidence.observed;
+}
+
+TEST_F(CorruptTest, WhatCannotBeTakenBackHoldsUpNothingElse) {
+  const auto fault = makeTestFault("corrupt", {{"percent", "30%"}});
+  ASSERT_OK(fault->prepare());
+  ASSERT_OK(fault->apply());
+  const netlink::LinkEnd& port = target_.attachment;  // where the first way arrives
+  ASSERT_OK(netlink::removeHook(*port.socket, port.ifindex));
+  EXPECT_FALSE(fault->revert().ok()) << "its program was gone";
+  EXPECT_TRUE(leavesChecksums(target_.nic));
+  EXPECT_TRUE(leavesChecksums(target_.attachment));
+  EXPECT_FALSE(netlink::removeHook(*target_.nic.socket, target_.nic.ifindex).ok())
+      << "the second way still has its program";
+  ASSERT_OK(netlink::addHook(*port.socket, port.ifindex));
+  EXPECT_TRUE(fault->revert().ok()) << "only the first program is left";
+  EXPECT_TRUE(fault->revert().ok());
 }
 
 TEST_F(CorruptTest, IsUndoneByItsDestructor) {
