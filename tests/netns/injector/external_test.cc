@@ -12,7 +12,9 @@ TEST_F(ExternalPlaceTest, CommandsRunInTheNetworkOfTheNodeAndKnowItsInterface) {
   const auto fault = makeTestFault(
       "external", {{"apply", "sh -c 'ip link set $FAULTLINE_INTERFACE mtu 1111'"},
                    {"revert", "sh -c 'ip link set $FAULTLINE_INTERFACE mtu 1500'"},
-                   {"evidence", "sh -c 'ip -o -4 addr show | grep $FAULTLINE_ADDRESS'"}});
+                   {"evidence",
+                    "sh -c 'ip -o link show $FAULTLINE_INTERFACE | grep -q \"mtu 1111\" && "
+                    "ip -o -4 addr show | grep $FAULTLINE_ADDRESS'"}});
   const auto mtu = [&] {
     const auto nic = netlink::readLink(*target_.nic.socket, target_.nic.ifindex);
     return nic.ok() ? nic->mtu : 0;
