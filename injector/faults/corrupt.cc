@@ -41,14 +41,18 @@ constexpr std::array kCorruptParameters{
         0.1,
         100},
     ParameterSpec{"how", ParameterType::kEnum, "detected",
-                  "detected: the checksum says so, and the receiver's kernel drops it. silent: the "
-                  "checksum is made to fit, and the receiver's program gets it",
+                  "detected: the checksum says so, and the receiver's kernel drops it (UDP without "
+                  "a checksum is left alone). silent: the checksum is made to fit, and the "
+                  "receiver's program gets it",
                   kCorruptHow},
     ParameterSpec{"direction", ParameterType::kEnum, "both", kWayMeaning, kWays},
 };
 
 // Of what is dropped a job may think what it likes, as with `loss`; what is silent it cannot see.
 constexpr std::array kCorruptSignatures{Signature{{kAnyCause}, {kAnyCause}}};
+
+// To send and to receive one in each direction, and its part of a pause, on a busy machine.
+constexpr Duration kTimeOfProbe = 100us;
 
 /// Inverts some bits of two bytes of the payload, anywhere in it; `silent`: the checksum of TCP or
 /// UDP follows. No pattern that the checksum's arithmetic takes for another one.
@@ -91,8 +95,11 @@ std::vector<bpf_insn> damage(double share, bool silent) {
       .jumpIf(BPF_JEQ, kResult, IPPROTO_TCP, "tcp")
       .jumpIf(BPF_JNE, kResult, IPPROTO_UDP, "pass")
       .calculate(BPF_ADD, kChecksum, kUdpChecksum)
-      .calculate(BPF_ADD, kPayload, kUdpHeader)
-      .jump("payload")
+      .calculate(BPF_ADD, kPayload, kUdpHeader);
+  if (!silent) {  // RFC 768: a field of 0 is no checksum, and no damage can be detected
+    code.loadPacket(BPF_H, kChecksum, 0).jumpIf(BPF_JEQ, kResult, 0, "pass");
+  }
+  code.jump("payload")
       .here("tcp")
       .calculate(BPF_ADD, kChecksum, kTcpChecksum)
       .loadPacket(BPF_B, kTransport, kTcpDataOffset)
@@ -122,10 +129,15 @@ std::vector<bpf_insn> damage(double share, bool silent) {
       .calculate(BPF_XOR, kFourth, kPattern)
       .store(BPF_H, kStack, kWordAt, kFourth);
   if (silent) {
-    code.copy(kFirst, kBuffer)
+    code.loadPacket(BPF_B, kProtocol)
+        .set(kFifth, kWord)
+        .jumpIf(BPF_JEQ, kResult, IPPROTO_TCP, "follow")
+        .set(kFifth, kWord | BPF_F_MARK_MANGLED_0)  // UDP without a checksum stays without one
+        .here("follow")
+        .load(BPF_H, kFourth, kStack, kWordAt)
+        .copy(kFirst, kBuffer)
         .copy(kSecond, kChecksum)
         .copy(kThird, kTransport)
-        .set(kFifth, kWord)
         .call(BPF_FUNC_l4_csum_replace)
         .jumpIf(BPF_JNE, kResult, 0, "pass");
   }
@@ -263,8 +275,11 @@ class Corrupt final : public Fault {
 
   std::string mechanism() const override {
     return "ethtool: the sender computes checksums; netlink: a program where packets arrive "
-           "damages "
-           "them (clsact, cls_bpf, eBPF)";
+           "damages them (clsact, cls_bpf, eBPF)";
+  }
+
+  Duration evidenceBudget() const override {
+    return Fault::evidenceBudget() + probesForShare(share_) * kTimeOfProbe;
   }
 
  protected:
@@ -273,7 +288,9 @@ class Corrupt final : public Fault {
            std::ranges::all_of(ways_, [&](const Way& way) {
              const CheckedCounts& counts = way.probe->counts();
              const int other = silent_ ? counts.wrong_checksum : counts.believed;
-             return way.computed && other == 0 && fitsShare(share_, way.probe->sent(), hit(way));
+             // A full queue takes probes whatever the program does to them.
+             return way.computed && other == 0 && 2 * arrived(way) >= way.probe->sent() &&
+                    fitsShare(share_, arrived(way), hit(way));
            });
   }
 
@@ -284,11 +301,10 @@ class Corrupt final : public Fault {
       const CheckedCounts& counts = way.probe->counts();
       observed += fmt::format(
           "{}{}: the sender {} checksums; of {} probe datagrams {} arrived intact, {} changed with "
-          "a "
-          "wrong checksum, {} changed with a right one: {}",
+          "a wrong checksum, {} changed with a right one: {}",
           observed.empty() ? "" : "; ", way.name, way.computed ? "computes" : "leaves out",
           way.probe->sent(), counts.intact, counts.wrong_checksum, counts.believed,
-          shareInWords("damaged", share_, way.probe->sent(), hit(way)));
+          shareInWords("damaged", share_, arrived(way), hit(way)));
     }
     return {"corrupt", "probes across the link", observed, conclusive()};
   }
@@ -314,6 +330,11 @@ class Corrupt final : public Fault {
   int hit(const Way& way) const {
     const CheckedCounts& counts = way.probe->counts();
     return silent_ ? counts.believed : counts.wrong_checksum;
+  }
+
+  int arrived(const Way& way) const {
+    const CheckedCounts& counts = way.probe->counts();
+    return counts.intact + counts.wrong_checksum + counts.believed;
   }
 
   Status beginProbing() {

@@ -84,7 +84,7 @@ TEST_F(CorruptTest, SilentDamageReachesTheProgramAndNoKernelSeesIt) {
 
 TEST_F(CorruptTest, SharesFitInBothDirectionsAndBothWays) {
   for (const char* const how : {"detected", "silent"}) {
-    for (const char* const percent : {"1%", "100%"}) {
+    for (const char* const percent : {"0.1%", "1%", "100%"}) {
       const auto fault = makeTestFault("corrupt", {{"percent", percent}, {"how", how}});
       ASSERT_OK(fault->prepare());
       ASSERT_OK(fault->apply());
