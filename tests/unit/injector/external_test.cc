@@ -187,7 +187,7 @@ TEST_F(ExternalTest, WhoStopsWaitingDoesNotWaitForTheCommand) {
   EXPECT_THAT(evidence->observed, HasSubstr("it has not ended"));
   ASSERT_TRUE(fault->revert().ok());
   EXPECT_LT(now() - begin, kLong);
-  EXPECT_EQ(log(), "prepare evidence apply revert ");
+  EXPECT_EQ(log(), "prepare apply revert ");
 }
 
 TEST_F(ExternalTest, ACommandThatPrintsMuchIsNotDisturbed) {
