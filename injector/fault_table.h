@@ -134,8 +134,8 @@ struct FaultKind {
   DamageModel damage = nullptr;  ///< nullptr: what it takes is not known
   std::string_view unproven{};   ///< what of it nobody has seen work yet; empty: nothing
   bool ofQueuePairs = false;     ///< strikes queue pairs, by the verbs shim in their program
-  FaultMaker make = nullptr;     ///< set, but for faults of RDMA devices, which have...
-  DeviceFaultMaker makeForDevice = nullptr;
+  FaultMaker make = nullptr;     ///< nullptr: it is a fault of RDMA devices
+  DeviceFaultMaker makeForDevice = nullptr;  ///< of RDMA devices; nullptr: of anything else
 };
 
 /// What a new user is offered first.

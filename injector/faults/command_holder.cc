@@ -26,8 +26,14 @@ namespace {
 // What is kept of each of its outputs: a sentence, and room for an error message.
 constexpr std::size_t kKept = 2048;
 constexpr int kLookAgainMilliseconds = 2;
+// What a full pipe holds: 64 KiB. A command that never stops writing must not hold up its limit.
+constexpr int kReadsAtOnce = 32;
+// What does not die by SIGKILL waits in the kernel (state D), and may do so for ever.
+constexpr std::int64_t kDeathMilliseconds = 1000;
 constexpr int kNotStarted = 127;  // as shells say it
 constexpr int kSignalBase = 128;
+// The holder has its own standard input, output and error.
+constexpr int kAboveStandard = STDERR_FILENO + 1;
 
 /// The answer of the holder, as it goes over the channel.
 struct Answer {
@@ -63,9 +69,8 @@ std::int64_t milliseconds() {
   ::setpgid(0, 0);
   ::signal(SIGINT, SIG_DFL);
   ::signal(SIGTERM, SIG_DFL);
+  ::signal(SIGHUP, SIG_DFL);
   ::signal(SIGPIPE, SIG_DFL);
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(errors, STDERR_FILENO);
   const bool inside =
@@ -76,17 +81,48 @@ std::int64_t milliseconds() {
   ::_exit(kNotStarted);
 }
 
-/// Reads what there is, and keeps the beginning.
+/// Reads what there is, and keeps the beginning. Never waits.
 void drain(int fd, char* kept, std::uint32_t& size) {
   char buffer[kKept];
-  for (ssize_t got = 0; (got = ::read(fd, buffer, sizeof buffer)) > 0;) {
+  for (int reads = 0; reads < kReadsAtOnce; ++reads) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got <= 0) return;
     const std::size_t room = std::min(kKept - size, static_cast<std::size_t>(got));
     std::memcpy(kept + size, buffer, room);
     size += static_cast<std::uint32_t>(room);
   }
 }
 
-void execute(const std::vector<char*>& words, const Prepared& prepared, Answer& answer) {
+/// A pipe whose end for reading does not wait. That for writing does: programs count on it.
+bool openPipe(int (&ends)[2]) {
+  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return true;
+}
+
+/// Waits a little; whether the bench wants something else, or has ended (`channel`; -1: whatever
+/// it wants has to wait).
+bool isCalledAway(int channel) {
+  pollfd watched{channel, POLLIN, 0};
+  return ::poll(&watched, 1, kLookAgainMilliseconds) > 0;
+}
+
+/// Kills it with its process group, and waits for its end, but not for ever.
+int killed(pid_t child) {
+  ::kill(-child, SIGKILL);
+  ::kill(child, SIGKILL);  // before it has its group
+  int status = 0;
+  const std::int64_t deadline = milliseconds() + kDeathMilliseconds;
+  while (::waitpid(child, &status, WNOHANG) != child) {
+    if (milliseconds() >= deadline) return SIGKILL;  // the status of who dies by it
+    ::poll(nullptr, 0, kLookAgainMilliseconds);
+  }
+  return status;
+}
+
+/// A command that may be `interruptible_by` the channel ends when the bench wants something else.
+void execute(const std::vector<char*>& words, const Prepared& prepared, int interruptible_by,
+             Answer& answer) {
   answer = {};
   if (words.size() < 2) {  // only the null pointer: nothing is to be done
     answer.ran = true;
@@ -94,8 +130,12 @@ void execute(const std::vector<char*>& words, const Prepared& prepared, Answer& 
   }
   int output[2];
   int errors[2];
-  if (::pipe2(output, O_CLOEXEC | O_NONBLOCK) != 0) return;
-  if (::pipe2(errors, O_CLOEXEC | O_NONBLOCK) != 0) return;
+  if (!openPipe(output)) return;
+  if (!openPipe(errors)) {
+    ::close(output[0]);
+    ::close(output[1]);
+    return;
+  }
   const pid_t child = ::fork();
   if (child == 0) become(words, prepared, output[1], errors[1]);
   ::close(output[1]);
@@ -108,13 +148,10 @@ void execute(const std::vector<char*>& words, const Prepared& prepared, Answer& 
     drain(output[0], answer.output, answer.output_size);
     drain(errors[0], answer.errors, answer.errors_size);
     over = ::waitpid(child, &status, WNOHANG) == child;
-    if (!over && milliseconds() >= deadline) {
-      answer.timed_out = true;
-      ::kill(-child, SIGKILL);
-      ::kill(child, SIGKILL);  // before it has its group
-      over = ::waitpid(child, &status, 0) == child;
-    }
-    if (!over) ::poll(nullptr, 0, kLookAgainMilliseconds);
+    if (over) break;
+    answer.timed_out = milliseconds() >= deadline;
+    over = answer.timed_out || isCalledAway(interruptible_by);
+    if (over) status = killed(child);
   }
   drain(output[0], answer.output, answer.output_size);
   drain(errors[0], answer.errors, answer.errors_size);
@@ -129,6 +166,9 @@ const std::vector<char*>& wordsOf(const Prepared& prepared, Step step) {
 
 [[noreturn]] void hold(int channel, const Prepared& prepared) {
   ::setsid();
+  // Whoever reads what the bench writes waits for the end of the bench, and not of this process.
+  const int nothing = ::open("/dev/null", O_RDWR);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, fd);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   ::signal(SIGCHLD, SIG_DFL);
   sigset_t none;
@@ -148,12 +188,14 @@ const std::vector<char*>& wordsOf(const Prepared& prepared, Step step) {
   static Answer answer;
   for (Step step{}; ::read(channel, &step, sizeof step) == sizeof step;) {
     if (step == Step::kApply) broken = true;
-    execute(wordsOf(prepared, step), prepared, answer);
+    // What only looks may end before its time; what changes something may not.
+    const bool looks = step == Step::kPrepare || step == Step::kEvidence;
+    execute(wordsOf(prepared, step), prepared, looks ? channel : -1, answer);
     const bool done = answer.ran && !answer.timed_out && answer.code == 0;
     if (step == Step::kRevert && done) broken = false;
     (void)::send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
   }
-  if (broken) execute(wordsOf(prepared, Step::kRevert), prepared, answer);
+  if (broken) execute(wordsOf(prepared, Step::kRevert), prepared, -1, answer);
   ::_exit(EXIT_SUCCESS);
 }
 
@@ -183,7 +225,7 @@ Result<std::unique_ptr<CommandHolder>> CommandHolder::start(const HeldCommands& 
   constexpr const char* kAttempt = "start the process that holds a user's commands";
   UniqueFd inside;
   if (commands.namespace_fd >= 0) {
-    inside = UniqueFd(::fcntl(commands.namespace_fd, F_DUPFD_CLOEXEC, 3));
+    inside = UniqueFd(::fcntl(commands.namespace_fd, F_DUPFD_CLOEXEC, kAboveStandard));
     if (!inside) return Status::fromErrno(errno, kAttempt);
     prepared.namespace_fd = inside.get();
   }
@@ -192,7 +234,9 @@ Result<std::unique_ptr<CommandHolder>> CommandHolder::start(const HeldCommands& 
     return Status::fromErrno(errno, kAttempt);
   }
   UniqueFd own(ends[0]);
-  const UniqueFd theirs(ends[1]);
+  const UniqueFd low(ends[1]);
+  const UniqueFd theirs(::fcntl(low.get(), F_DUPFD_CLOEXEC, kAboveStandard));
+  if (!theirs) return Status::fromErrno(errno, kAttempt);
   const pid_t process = ::fork();
   if (process < 0) return Status::fromErrno(errno, kAttempt);
   if (process == 0) hold(theirs.get(), prepared);
@@ -206,10 +250,10 @@ CommandHolder::~CommandHolder() {
 }
 
 Status CommandHolder::begin(Step step) {
-  if (running_) RETURN_IF_ERROR(receive(true).status());
   if (::send(channel_.get(), &step, sizeof step, MSG_NOSIGNAL) != sizeof step) {
     return errorf(Code::kUnavailable, "the process that holds a user's commands has ended");
   }
+  if (running_) RETURN_IF_ERROR(receive(true).status());  // it comes first
   running_ = true;
   return okStatus();
 }

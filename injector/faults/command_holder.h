@@ -25,7 +25,9 @@ struct HeldCommands {
   /// In addition to that of this process: "NAME=value" each.
   std::vector<std::string> environment;
   int namespace_fd = -1;  ///< the network namespace; -1: that of this process. Duplicated
-  Duration limit{};       ///< for each command: then it is killed, with all of its process group
+  /// For each command: then it is killed, with all of its process group. Its end is waited for
+  /// for one second more, and not longer if it does not die of that.
+  Duration limit{};
 };
 
 /// How a command has ended.
@@ -41,21 +43,23 @@ struct CommandEnd {
 /// A process of its own that runs a user's commands, one at a time, and outlives this one by what
 /// has to be undone: when this process ends, however it ends (SIGKILL too), and `apply` was begun
 /// and not reverted, it runs `revert`. It has a session of its own, so that Ctrl-C does not reach
-/// it. What ends it as well (SIGKILL to it, the end of a container) undoes nothing.
+/// it, and nothing of the bench's standard input, output and error. What ends it as well (SIGKILL
+/// to it, the end of a container) undoes nothing.
 class CommandHolder {
  public:
   static Result<std::unique_ptr<CommandHolder>> start(const HeldCommands& commands);
-  /// Lets it go, and waits for its end: the limit at most, where something is to be undone.
+  /// Lets it go, and waits for its end: where something is to be undone, about the limit at most.
   ~CommandHolder();
   CommandHolder(const CommandHolder&) = delete;
   CommandHolder& operator=(const CommandHolder&) = delete;
 
-  /// Starts the command; the one before, if it still runs, is waited for.
+  /// Starts the command. The one before, if it still runs, is killed if it only looks (`prepare`,
+  /// `evidence`), and is waited for otherwise.
   Status begin(Step step);
   /// How the command of begin() has ended; nothing: it still runs. kUnavailable: the holder has
   /// ended.
   Result<std::optional<CommandEnd>> ended();
-  /// Both, waiting for the end.
+  /// Both, waiting for the end: for `limit` and a second at most. No signal ends that earlier.
   Result<CommandEnd> run(Step step);
 
  private:

@@ -41,14 +41,18 @@ constexpr std::array kCorruptParameters{
         0.1,
         100},
     ParameterSpec{"how", ParameterType::kEnum, "detected",
-                  "detected: the checksum says so, and the receiver's kernel drops it. silent: the "
-                  "checksum is made to fit, and the receiver's program gets it",
+                  "detected: the checksum says so, and the receiver's kernel drops it (UDP without "
+                  "a checksum is left alone). silent: the checksum is made to fit, and the "
+                  "receiver's program gets it",
                   kCorruptHow},
     ParameterSpec{"direction", ParameterType::kEnum, "both", kWayMeaning, kWays},
 };
 
 // Of what is dropped a job may think what it likes, as with `loss`; what is silent it cannot see.
 constexpr std::array kCorruptSignatures{Signature{{kAnyCause}, {kAnyCause}}};
+
+// To send and to receive one in each direction, and its part of a pause, on a busy machine.
+constexpr Duration kTimeOfProbe = 100us;
 
 /// Inverts some bits of two bytes of the payload, anywhere in it; `silent`: the checksum of TCP or
 /// UDP follows. No pattern that the checksum's arithmetic takes for another one.
@@ -91,8 +95,11 @@ std::vector<bpf_insn> damage(double share, bool silent) {
       .jumpIf(BPF_JEQ, kResult, IPPROTO_TCP, "tcp")
       .jumpIf(BPF_JNE, kResult, IPPROTO_UDP, "pass")
       .calculate(BPF_ADD, kChecksum, kUdpChecksum)
-      .calculate(BPF_ADD, kPayload, kUdpHeader)
-      .jump("payload")
+      .calculate(BPF_ADD, kPayload, kUdpHeader);
+  if (!silent) {  // RFC 768: a field of 0 is no checksum, and no damage can be detected
+    code.loadPacket(BPF_H, kChecksum, 0).jumpIf(BPF_JEQ, kResult, 0, "pass");
+  }
+  code.jump("payload")
       .here("tcp")
       .calculate(BPF_ADD, kChecksum, kTcpChecksum)
       .loadPacket(BPF_B, kTransport, kTcpDataOffset)
@@ -122,10 +129,15 @@ std::vector<bpf_insn> damage(double share, bool silent) {
       .calculate(BPF_XOR, kFourth, kPattern)
       .store(BPF_H, kStack, kWordAt, kFourth);
   if (silent) {
-    code.copy(kFirst, kBuffer)
+    code.loadPacket(BPF_B, kProtocol)
+        .set(kFifth, kWord)
+        .jumpIf(BPF_JEQ, kResult, IPPROTO_TCP, "follow")
+        .set(kFifth, kWord | BPF_F_MARK_MANGLED_0)  // UDP without a checksum stays without one
+        .here("follow")
+        .load(BPF_H, kFourth, kStack, kWordAt)
+        .copy(kFirst, kBuffer)
         .copy(kSecond, kChecksum)
         .copy(kThird, kTransport)
-        .set(kFifth, kWord)
         .call(BPF_FUNC_l4_csum_replace)
         .jumpIf(BPF_JNE, kResult, 0, "pass");
   }
@@ -152,21 +164,33 @@ class DamagedWay {
   Status prepare() {
     ASSIGN_OR_RETURN(leaves_, netlink::leavesChecksums(sender_));
     RETURN_IF_ERROR(install(damage(0, true)));
-    return netlink::removePacketPrograms(*receiver_.socket, receiver_.ifindex);
+    return end();
   }
 
+  /// After an error, too, end() takes back what was done.
   Status begin(double share, bool silent) {
+    computing_ = true;  // also after an error: it may be half done
     RETURN_IF_ERROR(netlink::setLeavesChecksums(sender_, false));
-    const Status status = install(damage(share, silent));
-    if (status.ok()) return okStatus();
-    const Status undone = netlink::setLeavesChecksums(sender_, leaves_);
-    return undone.ok() ? status : status.withContext(undone.message());
+    return install(damage(share, silent));
   }
 
+  /// Takes back everything that can be: the first error. What failed is tried again next time.
   Status end() {
-    RETURN_IF_ERROR(netlink::removePacketPrograms(*receiver_.socket, receiver_.ifindex));
-    return netlink::setLeavesChecksums(sender_, leaves_);
+    Status removed;
+    if (installed_) {
+      removed = netlink::removePacketPrograms(*receiver_.socket, receiver_.ifindex);
+      installed_ = !removed.ok();
+    }
+    Status restored;
+    if (computing_) {
+      restored = netlink::setLeavesChecksums(sender_, leaves_);
+      computing_ = !restored.ok();
+    }
+    return removed.ok() ? restored : removed;
   }
+
+  /// Whether end() has something to take back.
+  bool begun() const { return installed_ || computing_; }
 
   /// Whether the sender computes checksums now, so that damage can be seen.
   Result<bool> computed() const {
@@ -177,12 +201,17 @@ class DamagedWay {
  private:
   Status install(std::vector<bpf_insn> code) {
     const netlink::PacketProgram program{netlink::Passing::kReceived, std::move(code)};
-    return netlink::addPacketPrograms(*receiver_.socket, receiver_.ifindex, std::span(&program, 1));
+    const Status status =
+        netlink::addPacketPrograms(*receiver_.socket, receiver_.ifindex, std::span(&program, 1));
+    installed_ = status.ok();
+    return status;
   }
 
   netlink::LinkEnd sender_;
   netlink::LinkEnd receiver_;
-  bool leaves_ = true;
+  bool leaves_ = true;      ///< to go back to: the sender leaves checksums to its interface
+  bool installed_ = false;  ///< the receiver runs a program of ours
+  bool computing_ = false;  ///< the sender was told to compute checksums
 };
 
 /// A share of the packets of a link arrives damaged, so that the receiver's kernel sees it, or so
@@ -212,13 +241,13 @@ class Corrupt final : public Fault {
 
   Status apply() override {
     probing_ = false;
-    return transit(true, [&]() -> Status {
-      for (Way& way : ways_) {
-        RETURN_IF_ERROR(way.damaged.begin(share_, silent_));
-        way.begun = true;
-      }
+    const Status status = transit(true, [&]() -> Status {
+      for (Way& way : ways_) RETURN_IF_ERROR(way.damaged.begin(share_, silent_));
       return okStatus();
     });
+    if (status.ok()) return okStatus();
+    const Status undone = endAll();
+    return undone.ok() ? status : status.withContext(undone.message());
   }
 
   Status step(TimePoint now) override {
@@ -239,21 +268,18 @@ class Corrupt final : public Fault {
   }
 
   Status revert() override {
-    if (std::ranges::none_of(ways_, &Way::begun)) return okStatus();
-    return transit(false, [&]() -> Status {
-      for (Way& way : ways_) {
-        if (!way.begun) continue;
-        RETURN_IF_ERROR(way.damaged.end());
-        way.begun = false;
-      }
-      return okStatus();
-    });
+    const auto begun = [](const Way& way) { return way.damaged.begun(); };
+    if (std::ranges::none_of(ways_, begun)) return okStatus();
+    return transit(false, [&] { return endAll(); });
   }
 
   std::string mechanism() const override {
     return "ethtool: the sender computes checksums; netlink: a program where packets arrive "
-           "damages "
-           "them (clsact, cls_bpf, eBPF)";
+           "damages them (clsact, cls_bpf, eBPF)";
+  }
+
+  Duration evidenceBudget() const override {
+    return Fault::evidenceBudget() + probesForShare(share_) * kTimeOfProbe;
   }
 
  protected:
@@ -262,7 +288,9 @@ class Corrupt final : public Fault {
            std::ranges::all_of(ways_, [&](const Way& way) {
              const CheckedCounts& counts = way.probe->counts();
              const int other = silent_ ? counts.wrong_checksum : counts.believed;
-             return way.computed && other == 0 && fitsShare(share_, way.probe->sent(), hit(way));
+             // A full queue takes probes whatever the program does to them.
+             return way.computed && other == 0 && 2 * arrived(way) >= way.probe->sent() &&
+                    fitsShare(share_, arrived(way), hit(way));
            });
   }
 
@@ -273,11 +301,10 @@ class Corrupt final : public Fault {
       const CheckedCounts& counts = way.probe->counts();
       observed += fmt::format(
           "{}{}: the sender {} checksums; of {} probe datagrams {} arrived intact, {} changed with "
-          "a "
-          "wrong checksum, {} changed with a right one: {}",
+          "a wrong checksum, {} changed with a right one: {}",
           observed.empty() ? "" : "; ", way.name, way.computed ? "computes" : "leaves out",
           way.probe->sent(), counts.intact, counts.wrong_checksum, counts.believed,
-          shareInWords("damaged", share_, way.probe->sent(), hit(way)));
+          shareInWords("damaged", share_, arrived(way), hit(way)));
     }
     return {"corrupt", "probes across the link", observed, conclusive()};
   }
@@ -286,14 +313,28 @@ class Corrupt final : public Fault {
   struct Way {
     std::string_view name;
     DamagedWay damaged;
-    bool begun = false;
     std::optional<CheckedProbe> probe{};  // from the first strike on
     bool computed = false;
   };
 
+  /// All ways, whatever becomes of the others: the first error.
+  Status endAll() {
+    Status first;
+    for (Way& way : ways_) {
+      const Status status = way.damaged.end();
+      if (first.ok()) first = status;
+    }
+    return first;
+  }
+
   int hit(const Way& way) const {
     const CheckedCounts& counts = way.probe->counts();
     return silent_ ? counts.believed : counts.wrong_checksum;
+  }
+
+  int arrived(const Way& way) const {
+    const CheckedCounts& counts = way.probe->counts();
+    return counts.intact + counts.wrong_checksum + counts.believed;
   }
 
   Status beginProbing() {

@@ -40,8 +40,8 @@ Result<CrossingProbe> CrossingProbe::open(const netlink::LinkTarget& target, int
   return CrossingProbe(std::move(out), std::move(in));
 }
 
-Status CrossingProbe::requireWhole(const netlink::LinkTarget& target) {
-  ASSIGN_OR_RETURN(CrossingProbe probe, open(target));
+Status CrossingProbe::requireWhole(const netlink::LinkTarget& target, std::size_t payload) {
+  ASSIGN_OR_RETURN(CrossingProbe probe, open(target, ProbeRound::kFewFrames, payload));
   const TimePoint deadline = now() + kCrossingBudget;
   while (true) {
     RETURN_IF_ERROR(probe.step());

@@ -18,8 +18,9 @@ class CrossingProbe {
                                     std::size_t payload = ProbeRound::kSmallestPayload);
 
   /// Checks that frames cross now, in both directions: otherwise their absence later proves
-  /// nothing. kUnavailable when they do not. Takes some 100 ms.
-  static Status requireWhole(const netlink::LinkTarget& target);
+  /// nothing. kUnavailable when they do not. Takes some 100 ms. `payload` as of open().
+  static Status requireWhole(const netlink::LinkTarget& target,
+                             std::size_t payload = ProbeRound::kSmallestPayload);
 
   Status restart();
   Status step();

@@ -137,7 +137,9 @@ class Duplicate final : public Fault {
   /// Without a share, nothing comes twice, and a queue may have dropped some.
   bool fits(double share, int passed) const {
     const int sent = probe_->sent();
-    return share <= 0 ? passed > 0 && passed <= sent : fitsShare(share, sent, passed - sent);
+    if (share <= 0) return passed > 0 && passed <= sent;
+    // Of copies as of others: there are 1 + share times as many as probes.
+    return fitsShare(share, sent, passed - sent, {.fewer = kQueueShare * (1 + share)});
   }
 
   /// `factor` 0: all is there, and nothing is done.

@@ -39,7 +39,8 @@ constexpr std::array kExternalParameters{
                   "runs after an apply that failed, and when the bench was killed"},
     ParameterSpec{"evidence", ParameterType::kCommand, "",
                   "the command that proves, while it lasts, that it is broken: it exits with 0 and "
-                  "says what it saw. Anything else, also saying nothing, is no evidence"},
+                  "says what it saw. Anything else, also saying nothing, is no evidence. It runs "
+                  "once before the measured time, too, and must fail there"},
     ParameterSpec{"prepare", ParameterType::kCommand, kNoCommand,
                   "a command that checks, before the measured time, whether apply can work here"},
     ParameterSpec{
@@ -55,7 +56,7 @@ constexpr std::array kExternalParameters{
                   kLongestLimitSeconds},
 };
 
-// What it is nobody but the user knows.
+// Only the user knows what the commands break.
 constexpr std::array kExternalSignatures{Signature{{kAnyCause}, {kAnyCause}}};
 
 /// The first line of what a command has said, fit for a terminal.
@@ -102,26 +103,34 @@ class External final : public Fault {
     }
     RETURN_IF_ERROR(startHolder());
     ASSIGN_OR_RETURN(const CommandEnd end, holder_->run(Step::kPrepare));
-    if (end.ok()) return okStatus();
-    return Status(Code::kUnavailable, whyNot(Step::kPrepare, end));
+    if (!end.ok()) return Status(Code::kUnavailable, whyNot(Step::kPrepare, end));
+    return requireWhole();
   }
 
   Status apply() override {
     if (holder_ == nullptr) return errorf(Code::kInternal, "apply before prepare");
     applied_ = true;  // also if it fails: it may have been half done
-    asked_ = false;
-    evidence_.reset();
+    forget();
     return transit(true, [&] { return carryOut(Step::kApply); });
   }
 
   Status step(TimePoint /*now*/) override {
-    if (!asked_ || evidence_) return okStatus();
-    ASSIGN_OR_RETURN(evidence_, holder_->ended());
+    if (looking_) {
+      ASSIGN_OR_RETURN(evidence_, holder_->ended());
+      looking_ = !evidence_;
+    }
+    const int due = demanded_ ? kLooks : applied_ ? 1 : 0;
+    if (looking_ || looks_ >= due || (evidence_ && proves(*evidence_))) return okStatus();
+    RETURN_IF_ERROR(holder_->begin(Step::kEvidence));
+    evidence_.reset();
+    looking_ = true;
+    ++looks_;
     return okStatus();
   }
 
   Status revert() override {
     if (!applied_) return okStatus();
+    looking_ = false;  // the holder ends what still looks
     RETURN_IF_ERROR(transit(false, [&] { return takeBack(); }));
     applied_ = false;
     return okStatus();
@@ -131,22 +140,22 @@ class External final : public Fault {
     return fmt::format("the user's command: {}", line(Step::kApply));
   }
 
-  Duration evidenceBudget() const override { return limit_ + kAroundCommand; }
+  Duration evidenceBudget() const override { return kLooks * (limit_ + kAroundCommand); }
 
  protected:
-  bool conclusive() const override { return evidence_.has_value(); }
+  bool conclusive() const override { return evidence_ && (proves(*evidence_) || looks_ == kLooks); }
 
   Status demandEvidence() override {
     if (holder_ == nullptr) return errorf(Code::kInternal, "evidence before prepare");
-    asked_ = true;
-    return holder_->begin(Step::kEvidence);
+    demanded_ = true;
+    return okStatus();
   }
 
   Evidence verdict() const override {
     Evidence result{"external", "the user's command", "it has not ended", false};
     if (!evidence_) return result;
     result.observed = firstLine(evidence_->output);
-    result.ok = evidence_->ok() && !result.observed.empty();
+    result.ok = proves(*evidence_);
     if (!evidence_->ok()) {
       result.observed = whyNot(Step::kEvidence, *evidence_);
     } else if (!result.ok) {
@@ -159,6 +168,29 @@ class External final : public Fault {
  private:
   static constexpr std::array<std::string_view, kSteps> kStepNames{"prepare", "apply", "evidence",
                                                                    "revert"};
+
+  // The first begins at once, so that the fault's end waits less for it. If it fails, it may have
+  // looked too early: once more at the end.
+  static constexpr int kLooks = 2;
+
+  static bool proves(const CommandEnd& end) { return end.ok() && !firstLine(end.output).empty(); }
+
+  /// Evidence that is there before the fault would prove nothing.
+  Status requireWhole() {
+    ASSIGN_OR_RETURN(const CommandEnd end, holder_->run(Step::kEvidence));
+    if (!proves(end)) return okStatus();
+    return errorf(Code::kUnavailable,
+                  "evidence: '{}' says before anything is broken: {}: it is to fail then, or it "
+                  "proves nothing",
+                  line(Step::kEvidence), firstLine(end.output));
+  }
+
+  void forget() {
+    evidence_.reset();
+    looks_ = 0;
+    looking_ = false;
+    demanded_ = false;
+  }
 
   const std::string& line(Step step) const { return lines_[static_cast<std::size_t>(step)]; }
 
@@ -202,8 +234,12 @@ class External final : public Fault {
   HeldCommands commands_;
   std::unique_ptr<CommandHolder> holder_;
   bool applied_ = false;
-  bool asked_ = false;
-  std::optional<CommandEnd> evidence_;
+
+  // Since the last strike.
+  std::optional<CommandEnd> evidence_;  ///< of the latest look that has ended
+  int looks_ = 0;                       ///< how often `evidence` was begun
+  bool looking_ = false;                ///< it runs now
+  bool demanded_ = false;               ///< it is waited for
 };
 
 }  // namespace
@@ -212,7 +248,9 @@ constinit const FaultKind kExternalKind{
     .name = "external",
     .summary = "What commands of your own do, under the same rules of evidence.",
     .sees = "whatever the commands do",
-    .evidence = "the command 'evidence' exits with 0 and says in a line what it saw",
+    .evidence =
+        "the command 'evidence' fails before, and while it lasts it exits with 0 and says in "
+        "a line what it saw",
     .undo =
         "the command 'revert'; a process of its own runs it also when everything else of ours is "
         "killed",

@@ -29,6 +29,8 @@ std::vector<LinkLoss> oneWay(const FaultParameters& parameters, BitsPerSecond /*
   const bool out = parameters.get<std::string>("direction") == "out";
   return {LinkLoss{.tx = out ? 1.0 : 0.0, .rx = out ? 0.0 : 1.0}};
 }
+// What a full queue drops is missing as well.
+constexpr ShareTolerance kQueues{.more = kQueueShare};
 constexpr std::array kLossParameters{
     ParameterSpec{"percent",
                   ParameterType::kPercent,
@@ -127,8 +129,8 @@ Status Loss::step(TimePoint now) {
 
 bool Loss::conclusive() const {
   return probing_ && reached_ && latest_ - *reached_ >= kStill && carrier_ &&
-         fitsShare(lost_.out, probe_->sent(), probe_->sent() - probe_->out()) &&
-         fitsShare(lost_.in, probe_->sent(), probe_->sent() - probe_->in());
+         fitsShare(lost_.out, probe_->sent(), probe_->sent() - probe_->out(), kQueues) &&
+         fitsShare(lost_.in, probe_->sent(), probe_->sent() - probe_->in(), kQueues);
 }
 
 Evidence Loss::verdict() const {

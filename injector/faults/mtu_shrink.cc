@@ -132,7 +132,8 @@ class MtuShrink final : public Fault {
                     "would vanish",
                     size_, nic.name, nic.mtu);
     }
-    RETURN_IF_ERROR(CrossingProbe::requireWhole(target_).withContext("mtu_shrink"));
+    RETURN_IF_ERROR(CrossingProbe::requireWhole(target_, smallestThatVanishes())
+                        .withContext("mtu_shrink: packets of size and one byte more"));
     return program_.tryOut(programs(kLargestPossible)).withContext("mtu_shrink");
   }
 
@@ -188,6 +189,8 @@ class MtuShrink final : public Fault {
   }
 
  private:
+  std::size_t smallestThatVanishes() const { return static_cast<std::size_t>(size_) + 1; }
+
   bool strikes(std::string_view way) const { return direction_ == "both" || direction_ == way; }
 
   std::vector<netlink::PacketProgram> programs(Bytes size) const {
@@ -204,7 +207,8 @@ class MtuShrink final : public Fault {
     } else {
       const auto size = static_cast<std::size_t>(size_);
       ASSIGN_OR_RETURN(CrossingProbe fitting, CrossingProbe::open(target_, kProbes, size));
-      ASSIGN_OR_RETURN(CrossingProbe larger, CrossingProbe::open(target_, kProbes, size + 1));
+      ASSIGN_OR_RETURN(CrossingProbe larger,
+                       CrossingProbe::open(target_, kProbes, smallestThatVanishes()));
       fitting_.emplace(std::move(fitting));
       larger_.emplace(std::move(larger));
     }

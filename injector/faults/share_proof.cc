@@ -13,27 +13,29 @@ namespace {
 
 // So many probes that about twenty should be struck: then a third of the share, which is the least
 // that is believed, is far from nothing. And never fewer than it takes to tell a half from a third,
-// whatever the queue on the way adds.
+// whatever kQueueShare adds.
 constexpr double kStruckProbes = 20;
 constexpr int kFewestProbes = 1024;
-// A frame of the job in a full queue on the way may push a probe out.
-constexpr double kQueueShare = 0.05;
+// One that is lost is less than kQueueShare of them.
+constexpr int kProbesForAll = 64;
 constexpr double kSigmas = 4;
 constexpr double kLeastOfShare = 1.0 / 3;
 
 }  // namespace
 
 int probesForShare(double share) {
-  if (share <= 0 || share >= 1) return ProbeRound::kFewFrames;
+  if (share <= 0) return ProbeRound::kFewFrames;
+  if (share >= 1) return kProbesForAll;
   return std::max(kFewestProbes, static_cast<int>(kStruckProbes / share));
 }
 
-bool fitsShare(double share, int sent, int struck) {
-  if (share <= 0) return struck < sent;
-  if (share >= 1) return struck == sent;
-  const double measured = static_cast<double>(struck) / sent;
-  const double spread = kSigmas * std::sqrt(share * (1 - share) / sent) + kQueueShare;
-  return measured >= std::max(share * kLeastOfShare, share - spread) && measured <= share + spread;
+bool fitsShare(double share, int probes, int struck, ShareTolerance tolerance) {
+  if (probes <= 0) return false;
+  if (share <= 0) return struck < probes;
+  const double measured = static_cast<double>(struck) / probes;
+  const double spread = share < 1 ? kSigmas * std::sqrt(share * (1 - share) / probes) : 0;
+  return measured >= std::max(share * kLeastOfShare, share - spread - tolerance.fewer) &&
+         measured <= share + spread + tolerance.more;
 }
 
 std::string shareInWords(std::string_view done, double share, int sent, int struck) {

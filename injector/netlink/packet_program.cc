@@ -22,20 +22,27 @@ constexpr const char* kName = "faultline";
 // The programs call no function that the kernel keeps for programs under the GPL.
 constexpr const char* kLicense = "Apache-2.0";
 
-/// The log of the kernel's check comes with the error.
-Result<UniqueFd> load(const std::vector<bpf_insn>& code) {
-  std::vector<char> log(std::size_t{64} * 1024);
+/// The descriptor of the program, or -1 (errno). `log` gets what the kernel's check says; a log
+/// that is too small makes a good program fail, and an empty one does not.
+UniqueFd tryLoad(const std::vector<bpf_insn>& code, std::span<char> log) {
   bpf_attr attributes{};
   attributes.prog_type = BPF_PROG_TYPE_SCHED_CLS;
   attributes.insns = reinterpret_cast<std::uintptr_t>(code.data());
   attributes.insn_cnt = static_cast<std::uint32_t>(code.size());
   attributes.license = reinterpret_cast<std::uintptr_t>(kLicense);
-  attributes.log_buf = reinterpret_cast<std::uintptr_t>(log.data());
+  attributes.log_buf = log.empty() ? 0 : reinterpret_cast<std::uintptr_t>(log.data());
   attributes.log_size = static_cast<std::uint32_t>(log.size());
-  attributes.log_level = 1;
+  attributes.log_level = log.empty() ? 0 : 1;
   std::strncpy(attributes.prog_name, kName, sizeof attributes.prog_name - 1);
-  const auto fd = ::syscall(SYS_bpf, BPF_PROG_LOAD, &attributes, sizeof attributes);
-  if (fd >= 0) return UniqueFd(static_cast<int>(fd));
+  return UniqueFd(
+      static_cast<int>(::syscall(SYS_bpf, BPF_PROG_LOAD, &attributes, sizeof attributes)));
+}
+
+/// The log of the kernel's check comes with the error.
+Result<UniqueFd> load(const std::vector<bpf_insn>& code) {
+  if (UniqueFd loaded = tryLoad(code, {})) return loaded;
+  std::vector<char> log(std::size_t{64} * 1024);
+  if (UniqueFd loaded = tryLoad(code, log)) return loaded;
   constexpr const char* kAttempt = "load a program for packets (eBPF)";
   if (errno == EPERM || errno == EACCES) {
     if (log.front() != '\0') return errorf(Code::kInternal, "{}: {}", kAttempt, log.data());

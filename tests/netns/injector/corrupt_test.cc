@@ -1,12 +1,17 @@
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "injector/netlink/checksum_offload.h"
 #include "injector/netlink/namespace.h"
+#include "injector/netlink/packet_hook.h"
 #include "tests/netns/injector/fault_fixture.h"
 
 namespace faultline::injector {
@@ -35,6 +40,34 @@ class CorruptTest : public FaultTest {
     }
     ADD_FAILURE() << "the kernel does not count them";
     return 0;
+  }
+
+  /// What a program at the target gets of a datagram without a checksum from node 0; empty:
+  /// nothing.
+  std::string receivedWithoutChecksum(const std::string& sent) {
+    const auto open = [&](int node) {
+      auto inside = netlink::ScopedNamespace::enter(cluster_->nodeNamespace(node));
+      EXPECT_TRUE(inside.ok());
+      return UniqueFd(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    };
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(4000);
+    EXPECT_EQ(::inet_pton(AF_INET, netns::railAddress(kTargetNode, 0).c_str(), &address.sin_addr),
+              1);
+    const auto* const where = reinterpret_cast<const sockaddr*>(&address);
+    const UniqueFd receiver = open(kTargetNode);
+    EXPECT_EQ(::bind(receiver.get(), where, sizeof address), 0);
+    const UniqueFd sender = open(0);
+    const int without = 1;
+    EXPECT_EQ(::setsockopt(sender.get(), SOL_SOCKET, SO_NO_CHECK, &without, sizeof without), 0);
+    EXPECT_EQ(::sendto(sender.get(), sent.data(), sent.size(), 0, where, sizeof address),
+              static_cast<ssize_t>(sent.size()));
+    std::string got(sent.size(), '\0');
+    const bool came = test::pollUntil(kLong, [&] {
+      return ::recv(receiver.get(), got.data(), got.size(), 0) == static_cast<ssize_t>(got.size());
+    });
+    return came ? got : "";
   }
 
   bool leavesChecksums(const netlink::LinkEnd& end) {
@@ -81,9 +114,23 @@ TEST_F(CorruptTest, SilentDamageReachesTheProgramAndNoKernelSeesIt) {
   EXPECT_EQ(wrongSegments(kTargetNode), before);
 }
 
+TEST_F(CorruptTest, DatagramsWithoutAChecksumAreDamagedSilentlyAndNeverDetected) {
+  const std::string sent(64, 'x');
+  for (const bool silent : {true, false}) {
+    const auto fault =
+        makeTestFault("corrupt", {{"percent", "100%"}, {"how", silent ? "silent" : "detected"}});
+    ASSERT_OK(fault->prepare());
+    ASSERT_OK(fault->apply());
+    const std::string got = receivedWithoutChecksum(sent);
+    EXPECT_EQ(got.size(), sent.size()) << "silent: " << silent;
+    EXPECT_EQ(got != sent, silent);
+    ASSERT_OK(fault->revert());
+  }
+}
+
 TEST_F(CorruptTest, SharesFitInBothDirectionsAndBothWays) {
   for (const char* const how : {"detected", "silent"}) {
-    for (const char* const percent : {"1%", "100%"}) {
+    for (const char* const percent : {"0.1%", "1%", "100%"}) {
       const auto fault = makeTestFault("corrupt", {{"percent", percent}, {"how", how}});
       ASSERT_OK(fault->prepare());
       ASSERT_OK(fault->apply());
@@ -113,6 +160,22 @@ TEST_F(CorruptTest, WithoutComputedChecksumsThereIsNoEvidenceOfDetection) {
   ASSERT_OK(netlink::setLeavesChecksums(target_.nic, true));
   ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
   EXPECT_FALSE(evidence.ok) << evidence.observed;
+}
+
+TEST_F(CorruptTest, WhatCannotBeTakenBackHoldsUpNothingElse) {
+  const auto fault = makeTestFault("corrupt", {{"percent", "30%"}});
+  ASSERT_OK(fault->prepare());
+  ASSERT_OK(fault->apply());
+  const netlink::LinkEnd& port = target_.attachment;  // where the first way arrives
+  ASSERT_OK(netlink::removeHook(*port.socket, port.ifindex));
+  EXPECT_FALSE(fault->revert().ok()) << "its program was gone";
+  EXPECT_TRUE(leavesChecksums(target_.nic));
+  EXPECT_TRUE(leavesChecksums(target_.attachment));
+  EXPECT_FALSE(netlink::removeHook(*target_.nic.socket, target_.nic.ifindex).ok())
+      << "the second way still has its program";
+  ASSERT_OK(netlink::addHook(*port.socket, port.ifindex));
+  EXPECT_TRUE(fault->revert().ok()) << "only the first program is left";
+  EXPECT_TRUE(fault->revert().ok());
 }
 
 TEST_F(CorruptTest, IsUndoneByItsDestructor) {

@@ -43,8 +43,12 @@ class FaultTest : public test::NetnsTest {
     const std::map<ParameterType, std::string> examples{{ParameterType::kRateOrPercent, "50%"},
                                                         {ParameterType::kPercent, "30%"},
                                                         {ParameterType::kDuration, "1ms"},
-                                                        {ParameterType::kRate, "1Mbit"},
-                                                        {ParameterType::kCommand, "echo done"}};
+                                                        {ParameterType::kRate, "1Mbit"}};
+    if (kind.name == "external") {
+      return {{"apply", "sh -c 'ip link set $FAULTLINE_INTERFACE alias broken'"},
+              {"evidence", "sh -c 'ip link show $FAULTLINE_INTERFACE | grep broken'"},
+              {"revert", "sh -c 'ip link set $FAULTLINE_INTERFACE alias whole'"}};
+    }
     std::map<std::string, std::string> texts;
     for (const ParameterSpec& spec : kind.parameters) {
       if (spec.required()) texts[std::string(spec.name)] = examples.at(spec.type);

@@ -53,6 +53,13 @@ TEST_F(MtuShrinkTest, EachDirectionByItself) {
   }
 }
 
+TEST_F(MtuShrinkTest, IsRefusedWhereLargerPacketsVanishAlready) {
+  const netlink::LinkEnd& port = target_.attachment;
+  ASSERT_OK(netlink::setMtu(*port.socket, port.ifindex, kSmallMtu));
+  EXPECT_EQ(makeTestFault("mtu_shrink", {{"size", "1000B"}})->prepare().code(), Code::kUnavailable);
+  EXPECT_OK(makeTestFault("mtu_shrink", {{"size", "900B"}})->prepare());
+}
+
 TEST_F(MtuShrinkTest, WithoutEffectOrWithAnotherSizeThereIsNoEvidence) {
   const auto fault = makeTestFault("mtu_shrink", {{"size", "1200B"}});
   ASSERT_OK(fault->prepare());

@@ -47,7 +47,10 @@ TEST_F(ExternalFaultTest, ARunWhoseEvidenceFailsIsInvalid) {
 
 TEST_F(ExternalFaultTest, IsTakenBackWhenTheBenchIsKilled) {
   const std::string scenario = folder_.write(
-      "scenario.yaml", scenarioText("[hot_repair]", faultWith("sh -c \"echo it; sleep 3\"")));
+      "scenario.yaml",
+      scenarioText(
+          "[hot_repair]",
+          faultWith(fmt::format("sh -c \"test -e {} && echo it && sleep 3\"", file("broken")))));
   Victim victim({FAULTLINE_BINARY_DIR "/faultline", "run", scenario, "--out", out(), "--force"},
                 Victim::Listen::kStderr);
   ASSERT_TRUE(test::pollUntil(60s, [&] { return std::filesystem::exists(file("broken")); }));

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -40,9 +41,16 @@ class ExternalTest : public ::testing::Test {
 
   std::map<std::string, std::string> commands() const {
     return {{"prepare", note("prepare")},
-            {"apply", note("apply")},
-            {"evidence", note("evidence", "echo I saw it")},
-            {"revert", note("revert")}};
+            {"apply", note("apply", fmt::format("echo I saw it > {}", broken()))},
+            {"evidence", note("evidence", fmt::format("cat {}", broken()))},
+            {"revert", note("revert", fmt::format("rm -f {}", broken()))}};
+  }
+
+  std::string broken() const { return (folder_ / "broken").string(); }
+
+  /// Does `more` when it is broken.
+  std::string whenBroken(const std::string& more) const {
+    return fmt::format("sh -c 'test -e {} || exit 1; {}'", broken(), more);
   }
 
   static std::unique_ptr<Fault> make(const std::map<std::string, std::string>& texts,
@@ -66,7 +74,7 @@ class ExternalTest : public ::testing::Test {
 TEST_F(ExternalTest, CommandsRunInTheirOrderAndTheirEvidenceIsWhatTheySay) {
   const auto fault = make(commands());
   ASSERT_TRUE(fault->prepare().ok());
-  EXPECT_EQ(log(), "prepare ");
+  EXPECT_EQ(log(), "prepare evidence ");
   for (int strike = 0; strike < 2; ++strike) {
     ASSERT_TRUE(fault->apply().ok());
     const auto evidence = fault->evidence();
@@ -76,7 +84,7 @@ TEST_F(ExternalTest, CommandsRunInTheirOrderAndTheirEvidenceIsWhatTheySay) {
     ASSERT_TRUE(fault->revert().ok());
     ASSERT_TRUE(fault->revert().ok()) << "a second time there is nothing to undo";
   }
-  EXPECT_EQ(log(), "prepare apply evidence revert apply evidence revert ");
+  EXPECT_EQ(log(), "prepare evidence apply evidence revert apply evidence revert ");
 }
 
 TEST_F(ExternalTest, WhatFailsOrSaysNothingIsNoEvidence) {
@@ -101,7 +109,8 @@ TEST_F(ExternalTest, WhatFailsOrSaysNothingIsNoEvidence) {
 TEST_F(ExternalTest, ACommandThatHangsIsKilledAtItsLimitWithAllThatItStarted) {
   auto texts = commands();
   texts["limit"] = "100ms";
-  texts["evidence"] = fmt::format("sh -c 'sleep 60 & echo $! > {}/child; wait'", folder_.string());
+  texts["evidence"] =
+      whenBroken(fmt::format("sleep 60 & echo $! > {}/child; wait", folder_.string()));
   const auto fault = make(texts);
   ASSERT_TRUE(fault->prepare().ok());
   ASSERT_TRUE(fault->apply().ok());
@@ -117,6 +126,130 @@ TEST_F(ExternalTest, ACommandThatHangsIsKilledAtItsLimitWithAllThatItStarted) {
   EXPECT_TRUE(test::pollUntil(kLong, [&] { return ::kill(child, 0) != 0; }));
   ASSERT_TRUE(fault->revert().ok());
   EXPECT_EQ(log(), "prepare apply revert ");
+}
+
+TEST_F(ExternalTest, EvidenceThatIsThereBeforeTheFaultIsRefused) {
+  auto texts = commands();
+  texts["evidence"] = "echo all is broken";
+  const auto fault = make(texts);
+  const Status status = fault->prepare();
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("before anything is broken: all is broken"));
+}
+
+TEST_F(ExternalTest, EvidenceIsLookedForWhileTheFaultLasts) {
+  const auto fault = make(commands());
+  ASSERT_TRUE(fault->prepare().ok());
+  ASSERT_TRUE(fault->apply().ok());
+  EXPECT_TRUE(test::pollUntil(kLong, [&] {
+    EXPECT_TRUE(fault->step(now()).ok());
+    return log() == "prepare evidence apply evidence ";
+  })) << log();
+  const auto evidence = fault->evidence();
+  ASSERT_TRUE(evidence.ok());
+  EXPECT_TRUE(evidence->ok) << evidence->observed;
+  EXPECT_EQ(log(), "prepare evidence apply evidence ");
+}
+
+TEST_F(ExternalTest, EvidenceThatLookedTooEarlyLooksAgainAtTheEnd) {
+  auto texts = commands();
+  const std::string later = (folder_ / "later").string();
+  texts["evidence"] = note("evidence", fmt::format("cat {}", later));
+  const auto fault = make(texts);
+  ASSERT_TRUE(fault->prepare().ok());
+  ASSERT_TRUE(fault->apply().ok());
+  EXPECT_TRUE(test::pollUntil(kLong, [&] {
+    EXPECT_TRUE(fault->step(now()).ok());
+    return log() == "prepare evidence apply evidence ";
+  })) << log();
+  EXPECT_FALSE(test::pollUntil(50ms, [&] {
+    EXPECT_TRUE(fault->step(now()).ok());
+    return log() != "prepare evidence apply evidence ";
+  })) << "only at the end";
+  std::ofstream(later) << "now it is broken\n";
+  const auto evidence = fault->evidence();
+  ASSERT_TRUE(evidence.ok());
+  EXPECT_TRUE(evidence->ok) << evidence->observed;
+  EXPECT_EQ(log(), "prepare evidence apply evidence evidence ");
+}
+
+TEST_F(ExternalTest, WhoStopsWaitingDoesNotWaitForTheCommand) {
+  auto texts = commands();
+  texts["limit"] = "60s";
+  texts["evidence"] = whenBroken("sleep 60");
+  const auto fault = make(texts);
+  ASSERT_TRUE(fault->prepare().ok());
+  ASSERT_TRUE(fault->apply().ok());
+  const TimePoint begin = now();
+  const auto evidence = fault->evidence([&] { return now() - begin > 50ms; });
+  ASSERT_TRUE(evidence.ok());
+  EXPECT_FALSE(evidence->ok);
+  EXPECT_THAT(evidence->observed, HasSubstr("it has not ended"));
+  ASSERT_TRUE(fault->revert().ok());
+  EXPECT_LT(now() - begin, kLong);
+  EXPECT_EQ(log(), "prepare apply revert ");
+}
+
+TEST_F(ExternalTest, ACommandThatPrintsMuchIsNotDisturbed) {
+  auto texts = commands();
+  texts["apply"] =
+      note("apply", fmt::format("head -c 1000000 /dev/zero && echo all > {}", broken()));
+  const auto fault = make(texts);
+  ASSERT_TRUE(fault->prepare().ok());
+  const Status applied = fault->apply();
+  EXPECT_TRUE(applied.ok()) << applied.message();
+  const auto evidence = fault->evidence();
+  ASSERT_TRUE(evidence.ok());
+  EXPECT_EQ(evidence->observed, "all");
+}
+
+TEST_F(ExternalTest, ACommandThatNeverStopsPrintingIsKilledAtItsLimit) {
+  auto texts = commands();
+  texts["limit"] = "100ms";
+  texts["apply"] = "yes";
+  const auto fault = make(texts);
+  ASSERT_TRUE(fault->prepare().ok());
+  const TimePoint begin = now();
+  EXPECT_THAT(fault->apply().message(), HasSubstr("limit of 100ms"));
+  EXPECT_LT(now() - begin, kLong);
+}
+
+TEST_F(ExternalTest, CommandsAreEndedByTheHangUpOfTheirTerminalAsUsual) {
+  auto texts = commands();
+  texts["apply"] = "sh -c 'kill -HUP $$; sleep 60'";
+  texts["limit"] = "20s";
+  const auto fault = make(texts);
+  ASSERT_TRUE(fault->prepare().ok());
+  EXPECT_THAT(fault->apply().message(), HasSubstr(fmt::format("ended with {}", 128 + SIGHUP)));
+}
+
+TEST_F(ExternalTest, WhoReadsWhatTheBenchWritesDoesNotWaitForTheHolder) {
+  const std::string go = (folder_ / "go").string();
+  auto texts = commands();
+  texts["revert"] = fmt::format("sh -c 'while [ ! -e {} ]; do sleep 0.01; done'", go);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t bench = ::fork();
+  ASSERT_GE(bench, 0);
+  if (bench == 0) {
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::dup2(ends[1], STDERR_FILENO);
+    ::close(ends[1]);
+    const auto fault = make(texts);
+    if (fault->prepare().ok() && fault->apply().ok()) ::kill(::getpid(), SIGKILL);
+    ::_exit(1);
+  }
+  ::close(ends[1]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(bench, &status, 0), bench);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  pollfd output{ends[0], POLLIN, 0};
+  char byte = 0;
+  EXPECT_EQ(::poll(&output, 1, static_cast<int>(toMilliseconds(kLong))), 1);
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0) << "its end, while revert goes on";
+  ::close(ends[0]);
+  std::ofstream(go) << "go";
+  EXPECT_EQ(log(), "prepare evidence apply ");
 }
 
 TEST_F(ExternalTest, AFailingPrepareApplyOrRevertIsAnErrorThatQuotesIt) {
@@ -141,7 +274,7 @@ TEST_F(ExternalTest, AnApplyThatFailedIsTakenBack) {
     ASSERT_TRUE(fault->prepare().ok());
     EXPECT_FALSE(fault->apply().ok());
   }
-  EXPECT_EQ(log(), "prepare half revert ");
+  EXPECT_EQ(log(), "prepare evidence half revert ");
 }
 
 TEST_F(ExternalTest, IsUndoneByItsDestructorAndOnlyOnce) {
@@ -151,7 +284,7 @@ TEST_F(ExternalTest, IsUndoneByItsDestructorAndOnlyOnce) {
     ASSERT_TRUE(fault->apply().ok());
   }
   { ASSERT_TRUE(make(commands())->prepare().ok()); }
-  EXPECT_EQ(log(), "prepare apply revert prepare ");
+  EXPECT_EQ(log(), "prepare evidence apply revert prepare evidence ");
 }
 
 TEST_F(ExternalTest, WhatIsBrokenIsTakenBackWhenTheBenchIsKilled) {
@@ -171,14 +304,15 @@ TEST_F(ExternalTest, WhatIsBrokenIsTakenBackWhenTheBenchIsKilled) {
     int status = 0;
     ASSERT_EQ(::waitpid(bench, &status, 0), bench);
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    const std::string expected = applied ? "prepare prepare apply revert " : "prepare prepare ";
+    std::string expected = "prepare evidence prepare evidence ";
+    if (applied) expected += "apply revert ";
     EXPECT_TRUE(test::pollUntil(kLong, [&] { return log() == expected; })) << log();
   }
 }
 
 TEST_F(ExternalTest, TheEnvironmentSaysWhatIsMeant) {
   auto texts = commands();
-  texts["evidence"] = "sh -c 'echo node $FAULTLINE_NODE rail $FAULTLINE_RAIL'";
+  texts["evidence"] = whenBroken("echo node $FAULTLINE_NODE rail $FAULTLINE_RAIL");
   netlink::LinkTarget target;
   target.calledBy = {"FAULTLINE_NODE=3", "FAULTLINE_RAIL=1"};
   const auto fault = make(texts, target);

@@ -22,6 +22,29 @@ TEST(ShareProofTest, OfASmallShareTwentyProbesAreToBeStruck) {
   EXPECT_FALSE(fitsShare(0.01, probesForShare(0.01), 5)) << "less than a third of it";
 }
 
+TEST(ShareProofTest, ASmallShareIsToldFromAFewPercent) {
+  for (const double share : {0.001, 0.003, 0.01}) {
+    const int probes = probesForShare(share);
+    EXPECT_TRUE(fitsShare(share, probes, static_cast<int>(share * probes))) << share;
+    EXPECT_FALSE(fitsShare(share, probes, static_cast<int>(3 * share * probes))) << share;
+    EXPECT_FALSE(fitsShare(share, probes, static_cast<int>(0.03 * probes))) << share;
+  }
+}
+
+TEST(ShareProofTest, WhatElseStrikesOrSavesProbesIsTheCallersTolerance) {
+  EXPECT_FALSE(fitsShare(0.01, 2000, 100));
+  EXPECT_TRUE(fitsShare(0.01, 2000, 100, {.more = kQueueShare}));
+  EXPECT_FALSE(fitsShare(0.01, 2000, 200, {.more = kQueueShare}));
+  EXPECT_FALSE(fitsShare(1, 1000, 960));
+  EXPECT_TRUE(fitsShare(1, 1000, 960, {.fewer = kQueueShare}));
+  EXPECT_FALSE(fitsShare(1, 1000, 940, {.fewer = kQueueShare}));
+  EXPECT_FALSE(fitsShare(1, 1000, 1001, {.fewer = kQueueShare}));
+}
+
+TEST(ShareProofTest, WithoutProbesNothingIsProved) {
+  for (const double share : {0.0, 0.5, 1.0}) EXPECT_FALSE(fitsShare(share, 0, 0)) << share;
+}
+
 TEST(ShareProofTest, NoneAndAllAreExact) {
   EXPECT_TRUE(fitsShare(1, 8, 8));
   EXPECT_FALSE(fitsShare(1, 8, 7));
