@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <ranges>
+#include <map>
 #include <set>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "injector/faults/rdma_counters.h"
 #include "injector/faults/rdma_port_down.h"
@@ -18,9 +20,12 @@ using ::testing::HasSubstr;
 
 constexpr TimePoint kStart{1h};
 
-auto ofDevices() {
-  return faultKinds() |
-         std::views::filter([](const FaultKind& kind) { return kind.target == TargetKind::kRdma; });
+std::vector<FaultKind> ofDevices() {
+  std::vector<FaultKind> kinds;
+  for (const FaultKind& kind : faultKinds()) {
+    if (kind.target == TargetKind::kRdma) kinds.push_back(kind);
+  }
+  return kinds;
 }
 
 TEST(RdmaFaultTableTest, EveryFaultIsDocumentedAndCanBeMade) {
