@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "injector/netlink/counters.h"
 #include "injector/netlink/interface.h"
@@ -378,15 +380,20 @@ class NcclPluginFrameTest : public NcclPluginNetworkTest,
     plugAll();
     for (int node = 0; node < 2; ++node) run(node, "ip link set eth1 mtu 9000");
   }
-  /// Failovers after which something had to be sent again.
-  int failoversWithLoad(int side) const {
-    std::istringstream events(railEvents(side));
-    int count = 0;
-    for (std::string line; std::getline(events, line);) {
-      const nlohmann::json event = nlohmann::json::parse(line);
-      if (event["name"] == "failed_over" && event["args"]["bytes_resent"] > 0) ++count;
+  /// How often a rail was given up that had been connected. On a busy machine one can be late at
+  /// the start: the job begins without it, which counts as a failover that has nothing to send
+  /// again, and takes it when it opens.
+  int timesGivenUp(int side) const {
+    std::istringstream lines(railEvents(side));
+    std::vector<nlohmann::json> events;
+    for (std::string line; std::getline(lines, line);) {
+      events.push_back(nlohmann::json::parse(line));
     }
-    return count;
+    const bool late = events.size() >= 2 && events[0]["name"] == "failed_over" &&
+                      events[0]["args"]["bytes_resent"] == 0 && events[1]["name"] == "rail_up";
+    return static_cast<int>(
+        std::count_if(events.begin() + (late ? 2 : 0), events.end(),
+                      [](const nlohmann::json& event) { return event["name"] == "failed_over"; }));
   }
 };
 
@@ -399,10 +406,7 @@ TEST_P(NcclPluginFrameTest, TooLongForAPortOfThePathAreNamedAndTheirRailIsGivenU
     EXPECT_THAT(lastWord(side),
                 AllOf(StartsWith("ok "), HasSubstr("rail 0 (eth1) to "),
                       HasSubstr("datagrams of 8972 bytes are lost"), Not(HasSubstr("is back"))));
-    // On a busy machine a rail can be late at the start, and be taken for dead before it has
-    // carried anything.
-    EXPECT_GE(counters(side)["peers"][0]["failovers"], 1) << railEvents(side);
-    EXPECT_LE(failoversWithLoad(side), 1) << railEvents(side);
+    EXPECT_EQ(timesGivenUp(side), 1) << railEvents(side);
   }
 }
 
