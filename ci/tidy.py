@@ -70,7 +70,7 @@ def source_beside(header, known):
 
 def pieces(names, known):
     """[(files, command)]: those of one target, a few at a time. And the files that nothing compiles."""
-    of_target, unknown = {}, []
+    alike, unknown = {}, []
     for name in sorted(set(names)):
         source = name if name in known else source_beside(name, known)
         if source is None or (name.endswith(".cc") and source != name):
@@ -80,17 +80,24 @@ def pieces(names, known):
         if name.startswith("tests/") and name.endswith(".h"):  # what the tests that include it define
             command = command + [f'-DFAULTLINE_SOURCE_DIR="{ROOT}"', f'-DFAULTLINE_BINARY_DIR="{BUILD}"']
             target = "headers of tests beside " + target
-        of_target.setdefault(target, []).append((name, command))
+        alike.setdefault((target, *command), []).append(name)
     work = []
-    for files in of_target.values():
+    for (_, *command), files in alike.items():
         for first in range(0, len(files), FILES_TOGETHER):
-            part = files[first:first + FILES_TOGETHER]
-            work.append(([name for name, _ in part], part[0][1]))
+            work.append((files[first:first + FILES_TOGETHER], command))
     return work, unknown
 
 
 def look(folder, number, names, command):
-    """What clang-tidy says of these files; "" when it is content."""
+    """What clang-tidy says of these files; "" when it is content. Files that cannot be read as one are
+    looked at one by one."""
+    said = look_at_once(folder, number, names, command)
+    if len(names) == 1 or "[clang-diagnostic-error]" not in said:
+        return said
+    return "".join(look_at_once(folder, number, [name], command) for name in names)
+
+
+def look_at_once(folder, number, names, command):
     source = Path(folder) / f"piece{number}.cc"
     source.write_text("".join(f'#include "{ROOT / name}"\n' for name in names))
     lines = json.dumps([{"name": str(ROOT / name)} for name in names])
@@ -119,7 +126,7 @@ def main():
               file=sys.stderr)
         return 3
     if asked.all:
-        names = git("ls-files", "*.cc", "*.h").splitlines()
+        names = changed.git("ls-files", "*.cc", "*.h").splitlines()
         print("clang-tidy of all files")
     else:
         names, since = changed.files(asked.base)

@@ -111,8 +111,9 @@ Result<std::vector<ModelCost>> costsOf(const ScheduleJob& job) {
   for (const schedule::PortModel model : job.portModels) {
     schedule::CostOptions options = job.cost;
     options.portModel = model;
-    ASSIGN_OR_RETURN(schedule::Cost cost, schedule::costOf(*job.schedule, job.bandwidths, options));
-    costs.push_back({model, std::move(cost)});
+    ASSIGN_OR_RETURN(const schedule::Cost cost,
+                     schedule::costOf(*job.schedule, job.bandwidths, options));
+    costs.push_back({model, cost});
   }
   return costs;
 }

@@ -79,8 +79,8 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   std::optional<Transcript> transcript;
   if (!options.transcript.empty() && outcome.benchError.ok()) {
     Result<Transcript> made = Transcript::create(options.transcript, scenario);
-    if (made.ok()) transcript = *std::move(made);
     outcome.benchError = made.status();
+    if (made.ok()) transcript = *std::move(made);
   }
 
   Result<UniqueFd> awake = UniqueFd();

@@ -263,7 +263,7 @@ Process::Process(Process&& other) noexcept
       pid_fd_(std::move(other.pid_fd_)),
       lifeline_(std::move(other.lifeline_)),
       messages_(std::move(other.messages_)),
-      ended_(std::move(other.ended_)) {}
+      ended_(other.ended_) {}
 
 Process& Process::operator=(Process&& other) noexcept {
   if (this == &other) return *this;
@@ -272,7 +272,7 @@ Process& Process::operator=(Process&& other) noexcept {
   pid_fd_ = std::move(other.pid_fd_);
   lifeline_ = std::move(other.lifeline_);
   messages_ = std::move(other.messages_);
-  ended_ = std::move(other.ended_);
+  ended_ = other.ended_;
   return *this;
 }
 

@@ -181,7 +181,7 @@ class PlanCheck {
     mistakes_.push_back({std::move(key), fmt::format(format, std::forward<Args>(args)...)});
   }
   /// `by` must divide `whole`.
-  void divides(std::string key, int by, int whole, std::string_view of) {
+  void divides(const std::string& key, int by, int whole, std::string_view of) {
     if (whole % by != 0) fail(key, "{} ranks cannot share {} {} equally", by, whole, of);
   }
 

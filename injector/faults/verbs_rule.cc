@@ -46,8 +46,8 @@ Result<T> known(const std::optional<T>& found, std::string_view parameter,
 
 Result<verbs::Rule> verbsRule(verbs::Effect effect, const FaultParameters& parameters) {
   verbs::Rule rule{.effect = effect, .lease = kVerbsLease};
-  const auto device = parameters.get<std::string>("device");
-  const auto gid = parameters.get<std::string>("dgid");
+  const auto& device = parameters.get<std::string>("device");
+  const auto& gid = parameters.get<std::string>("dgid");
   if (device != kAny) rule.match.device = device;
   if (gid != kAny) {
     ASSIGN_OR_RETURN(rule.match.peerGid, spelled(gid));

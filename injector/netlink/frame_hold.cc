@@ -90,7 +90,7 @@ Result<UniqueFd> openRaw(const Socket& socket) {
 
 }  // namespace
 
-Result<FrameHold> FrameHold::open(const Socket& socket, std::vector<HeldSource> sources,
+Result<FrameHold> FrameHold::open(const Socket& socket, const std::vector<HeldSource>& sources,
                                   const LinkEnd& outlet) {
   std::vector<Source> open;
   for (const HeldSource& source : sources) {

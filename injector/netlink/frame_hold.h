@@ -38,7 +38,7 @@ struct HeldSource {
 class FrameHold {
  public:
   /// All sources are in the namespace of `socket`. Takes nothing yet.
-  static Result<FrameHold> open(const Socket& socket, std::vector<HeldSource> sources,
+  static Result<FrameHold> open(const Socket& socket, const std::vector<HeldSource>& sources,
                                 const LinkEnd& outlet);
 
   /// Takes frames from now on; what was taken before is forgotten.

@@ -293,8 +293,8 @@ std::shared_ptr<Work> Engine::submit(Group& group, Executor::Job job,
     work->complete(errorf(Code::kInvalidArgument, "the communicator has been finished"));
     return work;
   }
-  Group::Command command{
-      .job = std::move(job), .work = work, .planFor = std::move(planFor), .called = now()};
+  Group::Command command{.job = std::move(job), .work = work, .planFor = planFor, .called = now()};
+  // A full queue does not take it. NOLINTNEXTLINE(bugprone-use-after-move)
   while (!group.push(std::move(command))) std::this_thread::yield();
   wake();
   return work;

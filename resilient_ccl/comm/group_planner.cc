@@ -245,7 +245,7 @@ void GroupPlanner::proposed(std::uint64_t number, std::uint64_t hash, HealthVect
 }
 
 void GroupPlanner::prepare(std::uint64_t number, std::uint64_t hash, Agreement proposed,
-                           std::vector<PlanKey> sizes) {
+                           const std::vector<PlanKey>& sizes) {
   proposal_ = {
       .number = number, .hash = hash, .health = {}, .has = {}, .complete = true, .sizes = {}};
   const Agreement& next = known_[hash] = std::move(proposed);

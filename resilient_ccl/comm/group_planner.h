@@ -159,7 +159,7 @@ class GroupPlanner : private plan::PlanChangeIo {
   void begin(TimePoint now);
   void proposed(std::uint64_t number, std::uint64_t hash, plan::HealthVector health);
   void prepare(std::uint64_t number, std::uint64_t hash, Agreement proposed,
-               std::vector<PlanKey> sizes);
+               const std::vector<PlanKey>& sizes);
   void tellWhenReady();
   void ready(int rank, std::uint64_t number);
   void beginWhenAllReady(TimePoint now);

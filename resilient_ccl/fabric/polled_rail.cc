@@ -6,7 +6,7 @@ namespace faultline::fabric {
 
 Status PolledRail::start() {
   return poller_.add(rail_.fd(), EPOLLIN, [this](std::uint32_t events) {
-    if (events & EPOLLOUT) rail_.write(/*socketIsWritable=*/true);
+    if (events & EPOLLOUT) rail_.write(/*streamIsWritable=*/true);
     if (events & ~std::uint32_t{EPOLLOUT}) rail_.read();
   });
 }
@@ -18,7 +18,7 @@ void PolledRail::fence() {
 
 void PolledRail::transmit() {
   if (fenced()) return;
-  if (rail_.canWrite()) rail_.write(/*socketIsWritable=*/false);
+  if (rail_.canWrite()) rail_.write(/*streamIsWritable=*/false);
   if (fenced() || rail_.wantsWritable() == waitsWritable_) return;
   waitsWritable_ = rail_.wantsWritable();
   poller_.setEvents(rail_.fd(), waitsWritable_ ? EPOLLIN | EPOLLOUT : EPOLLIN);

@@ -41,7 +41,7 @@ void CandidateTrial::Option::judge() {
   error = kConfidence * kMedianError * deviation / std::sqrt(static_cast<double>(calls.size()));
 }
 
-CandidateTrial::CandidateTrial(std::vector<double> predicted, double bound)
+CandidateTrial::CandidateTrial(const std::vector<double>& predicted, double bound)
     : bound_(bound), last_(predicted.size()) {
   for (const double seconds : predicted) options_.emplace_back().predicted = seconds;
   settled_ = done_ = options_.size() < 2;

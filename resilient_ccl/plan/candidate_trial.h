@@ -66,7 +66,7 @@ class CandidateTrial {
 
   /// `predicted`: seconds of each candidate by the model, the first of which is in use; `bound`:
   /// the bandwidth term of the best possible. With one candidate there is nothing to try.
-  CandidateTrial(std::vector<double> predicted, double bound);
+  CandidateTrial(const std::vector<double>& predicted, double bound);
 
   /// A call that used this candidate has taken so long. In the order of the calls.
   void ended(std::size_t candidate, double seconds, TimePoint now);

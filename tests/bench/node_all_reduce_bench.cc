@@ -140,7 +140,7 @@ schedule::PortBandwidths portsOf(const Options& options) {
     if (!options.isDegraded(rank / options.perNode)) continue;
     ports[rank] = options.left();
   }
-  return {.send = ports, .receive = ports};
+  return ports;
 }
 
 void reduce(const Options& options, const std::string& algorithm, const auth::JobKey& key, int rank,

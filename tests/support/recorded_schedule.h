@@ -59,7 +59,7 @@ class RecordedSchedule final : public Schedule {
   std::vector<std::vector<Op>> ops_;
 };
 
-inline Op makeOp(OpKind kind, int peer, Piece piece, std::vector<Wait> waits = {}) {
+inline Op makeOp(OpKind kind, int peer, Piece piece, const std::vector<Wait>& waits = {}) {
   Op op;
   op.kind = kind;
   op.peer = peer;

@@ -342,7 +342,7 @@ void SimWorld::abandon(int end, int rail) {
   });
 }
 
-void SimWorld::send(int from, int path, std::vector<std::byte> datagram, Bytes frame) {
+void SimWorld::send(int from, int path, const std::vector<std::byte>& datagram, Bytes frame) {
   ++ends_[from]->datagramsSent[path];
   if (options_.silentPaths.contains({from, path})) return;
   if (path < options_.link.rails) {

@@ -238,7 +238,7 @@ class SimWorld {
 
   int socketOf(int rail) const { return options_.link.rails + 1 + rail; }
   void settle(int end);
-  void send(int from, int path, std::vector<std::byte> datagram, Bytes frame);
+  void send(int from, int path, const std::vector<std::byte>& datagram, Bytes frame);
   std::unique_ptr<SimRail> makeRail(int end, int rail);
   void open(int end, int rail, std::uint32_t epoch, std::uint32_t attempt);
   void abandon(int end, int rail);

@@ -58,7 +58,7 @@ void afterForkInChild() {
   Control::afterForkInChild();
 }
 
-[[maybe_unused]] const int g_fork_handlers =
+[[maybe_unused]] const int kForkHandlers =
     ::pthread_atfork(&beforeFork, &afterForkInParent, &afterForkInChild);
 
 }  // namespace

@@ -68,7 +68,7 @@ void ThreadedRail::transmit() {
   const OwnersTurn turn(*this);
   if (fenced()) return;
   takeSubmitted();
-  if (rail_.canWrite()) rail_.write(/*socketIsWritable=*/false);
+  if (rail_.canWrite()) rail_.write(/*streamIsWritable=*/false);
   watchSocket();
 }
 
@@ -115,7 +115,7 @@ void ThreadedRail::tellRoom() {
   if (fenced()) return;
   takeSubmitted();
   rail_.tellRoom();
-  if (rail_.canWrite()) rail_.write(/*socketIsWritable=*/false);
+  if (rail_.canWrite()) rail_.write(/*streamIsWritable=*/false);
   watchSocket();
 }
 

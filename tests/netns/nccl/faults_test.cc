@@ -58,7 +58,7 @@ TEST_P(NcclPluginFaultTest, NcclSeesNothingOfIt) {
   }
   awaitLoad(0);  // it is back
   EXPECT_TRUE(pollUntil(kLong, [&] { return now() - begin >= kTraced; }));
-  std::ofstream(folder_ / "stop");
+  const std::ofstream stop(folder_ / "stop");
   for (int side = 0; side < 2; ++side) {
     const std::string word = lastWord(side);
     EXPECT_THAT(word, StartsWith("ok ")) << word;

@@ -73,7 +73,7 @@ TEST_P(NcclPluginVersionTest, ARailThatBecomesSlowLosesItsLoad) {
   awaitLoad(1, 60'000'000);
   ASSERT_OK_AND_ASSIGN(const injector::Evidence evidence, fault->evidence());
   EXPECT_TRUE(evidence.ok) << evidence.observed;
-  std::ofstream(folder_ / "stop");
+  const std::ofstream stop(folder_ / "stop");
   for (int side = 0; side < 2; ++side) {
     const std::string word = lastWord(side);
     ASSERT_THAT(word, StartsWith("ok ")) << word;
@@ -123,7 +123,7 @@ TEST_P(NcclPluginVersionTest, APeerThatStandsStillForAWhileIsWaitedFor) {
   EXPECT_TRUE(pollUntil(kLong, [&] { return now() - stopped >= kStop; }));
   ASSERT_OK(peers_[0]->signal(SIGCONT));
   for (int rail = 0; rail < 2; ++rail) awaitLoad(rail);
-  std::ofstream(folder_ / "stop");
+  const std::ofstream stop(folder_ / "stop");
   EXPECT_THAT(lastWord(0), StartsWith("ok "));
   std::istringstream word(lastWord(1));
   std::string ok;
@@ -151,7 +151,7 @@ TEST_P(NcclPluginVersionTest, AllRailsOfANodeMayBeGoneForLessThanTheBudget) {
   EXPECT_TRUE(pollUntil(kLong, [&] { return now() - gone >= kGone; }));
   for (const auto& fault : faults_) ASSERT_OK(fault->revert());
   for (int rail = 0; rail < 2; ++rail) awaitLoad(rail);
-  std::ofstream(folder_ / "stop");
+  const std::ofstream stop(folder_ / "stop");
   for (int side = 0; side < 2; ++side) {
     std::istringstream word(lastWord(side));
     std::string ok;

@@ -25,7 +25,7 @@ class NcclPluginStartTest : public NcclPluginTest {
     awaitLoad(1);
     ASSERT_OK(faults_.back()->revert());
     awaitLoad(0);
-    std::ofstream(folder_ / "stop");
+    const std::ofstream stop(folder_ / "stop");
     for (int side = 0; side < 2; ++side) {
       const std::string word = lastWord(side);
       EXPECT_THAT(word, AllOf(StartsWith("ok "), HasSubstr("without rail 0 (rail0) to "),

@@ -43,7 +43,9 @@ class End : public FabricClient {
   static constexpr std::uint32_t kOpen = 3;
 
   End(int self, const Plan& plan) : self_(self), plan_(plan), out_(kOpen), in_(kOpen) {}
-  ~End() { fabric.reset(); }  // before the buffers, of which an I/O thread may be about to let go
+  ~End() override {
+    fabric.reset();
+  }  // before the buffers, of which an I/O thread may be about to let go
 
   void start() {
     for (std::uint32_t buffer = 0; buffer < kOpen; ++buffer) {

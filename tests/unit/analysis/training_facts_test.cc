@@ -37,7 +37,7 @@ TEST(TrainingFactsTest, SayWhatFollowedFromTheModel) {
   EXPECT_EQ(facts->phases[0].ranks, 4);
   EXPECT_EQ(facts->phases[0].calls, 4);
   EXPECT_EQ(facts->phases[0].real_bytes, 2 * facts->parameters);
-  EXPECT_NEAR(facts->phases[0].bytes, 2 * facts->parameters / 1000, 8);
+  EXPECT_NEAR(facts->phases[0].bytes, 2. * facts->parameters / 1000, 8);
 }
 
 TEST(TrainingFactsTest, PhasesAreThoseOfTheBusiestStage) {

@@ -85,7 +85,7 @@ TEST_P(CollectivesTest, ReduceScatter) {
 TEST_P(CollectivesTest, AllGather) {
   forEveryCount([&](Communicator& comm, std::int64_t count) {
     const auto original = sourceOf(comm.rank(), count);
-    const auto source = original;
+    const auto source = sourceOf(comm.rank(), count);
     std::vector<std::int64_t> target(count * ranks(), kUntouched), inPlace = target, expected;
     std::ranges::copy(source, inPlace.begin() + comm.rank() * count);
     const auto works = {comm.allGather(source.data(), target.data(), count, DataType::kI64),
@@ -284,7 +284,8 @@ void averageHalves(Communicator& comm, DataType type) {
   expectDone(comm.reduceScatter(source.data(), target.data(), kCount, type, ReduceOp::kAvg));
   for (std::int64_t i = 0; i < kCount; ++i) {
     const std::int64_t at = comm.rank() * kCount + i;
-    const auto sum = static_cast<float>(ranks * (at % 7) + ranks * (ranks - 1) / 2);
+    const std::int64_t exact = ranks * (at % 7) + ranks * (ranks - 1) / 2;
+    const auto sum = static_cast<float>(exact);
     Half expected;
     narrow(sum / static_cast<float>(ranks), expected);
     ASSERT_EQ(target[i].bits, expected.bits) << nameOf(type);

@@ -135,7 +135,8 @@ TEST_P(CommunicatorTest, HalvesAndAveragesInManySlicesAreRight) {
                              ReduceOp::kAvg)};
           for (const auto& work : works) ASSERT_TRUE(work->wait().ok());
           for (std::int64_t i = 0; i < kCount; ++i) {
-            const auto expected = static_cast<float>(size * (i % 7) + size * (size - 1) / 2);
+            const std::int64_t exact = size * (i % 7) + size * (size - 1) / 2;
+            const auto expected = static_cast<float>(exact);
             ASSERT_EQ(widen(sum[i]), expected);
             F16 quotient;
             narrow(expected / static_cast<float>(size), quotient);

@@ -71,7 +71,8 @@ void expectSum(Communicator& comm, DataType type, std::int64_t count) {
   ASSERT_TRUE(comm.allReduce(data.data(), sum.data(), count, type, ReduceOp::kSum)->wait().ok());
   for (std::int64_t i = 0; i < count; ++i) {
     const std::int64_t ranks = comm.size();
-    ASSERT_EQ(sum[i], static_cast<T>(ranks * (i % 3) + ranks * (ranks - 1) / 2)) << i;
+    const std::int64_t expected = ranks * (i % 3) + ranks * (ranks - 1) / 2;
+    ASSERT_EQ(sum[i], static_cast<T>(expected)) << i;
     ASSERT_EQ(data[i], static_cast<T>(i % 3 + comm.rank())) << "the source, at " << i;
   }
 }

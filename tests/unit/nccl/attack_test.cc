@@ -216,12 +216,15 @@ TEST_F(NcclAttackTest, SpoofedFailuresGoodbyesAndAcknowledgementsChangeNothing) 
       {RecordType::kNote, goodbye},
       {RecordType::kNote, why}};
   std::uint64_t attacks = 0;
-  for (std::uint8_t path = 0; path < pair.datagrams.size(); ++path) {
+  for (std::size_t path = 0; path < pair.datagrams.size(); ++path) {
     test::DatagramTap& tap = *pair.datagrams[path];
     for (const auto& [type, payload] : words) {
       DatagramWriter writer;
       const std::array receipts{RailReceipt::of(1, {.base = 1000})};
-      writer.begin({.source = 0, .destination = 1, .path = path, .control = {.base = 1000}},
+      writer.begin({.source = 0,
+                    .destination = 1,
+                    .path = static_cast<std::uint8_t>(path),
+                    .control = {.base = 1000}},
                    receipts);
       ASSERT_TRUE(writer.add({type, 1000, payload}));
       const auto datagram = writer.finish();

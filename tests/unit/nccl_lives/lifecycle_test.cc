@@ -337,7 +337,7 @@ TEST_P(LifecycleTest, AProgramThatEndsWithSendsUnderWayEndsAtOnce) {
     EXPECT_TRUE(
         pollUntil(kPatience, [&] { return fs::exists(fs::path(folder.path()) / "sent1"); }));
     const TimePoint begin = now();
-    std::ofstream(fs::path(folder.path()) / "stop");
+    const std::ofstream stop(fs::path(folder.path()) / "stop");
     int status = 0;
     EXPECT_EQ(waitpid(leaving, &status, 0), leaving);
     EXPECT_LT(now() - begin, kGiveUp / 2);

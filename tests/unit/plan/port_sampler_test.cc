@@ -17,7 +17,7 @@ class Net {
   void leaveOut(std::size_t number) { paths_[number] = std::nullopt; }
 
   /// So long, paths that have more to send send so many bytes a second each.
-  void send(Duration time, std::vector<std::pair<std::size_t, double>> rates) {
+  void send(Duration time, const std::vector<std::pair<std::size_t, double>>& rates) {
     for (const auto& [number, rate] : rates) path(number).outstanding = 4 * kChunk;
     sampler_.sample(paths_, now_);
     for (const Duration step = 10ms; time > 0ms; time -= step) {

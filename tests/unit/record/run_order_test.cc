@@ -52,7 +52,7 @@ TEST(PlanTest, NoStrategyIsFavoured) {
   std::map<std::string, std::array<int, 4>> places;
   for (std::size_t i = 0; i < plan.size(); ++i) ++places[plan[i].strategy->name][i % 4];
   for (const auto& [name, counts] : places) {
-    for (const int count : counts) EXPECT_NEAR(count, kBlocks / 4, kBlocks / 40) << name;
+    for (const int count : counts) EXPECT_NEAR(count, kBlocks / 4., kBlocks / 40.) << name;
   }
 }
 

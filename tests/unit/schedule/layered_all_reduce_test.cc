@@ -80,7 +80,7 @@ TEST(LayeredTest, R2AllReduceInTurnsIsNearTheFormula) {
 }
 
 TEST(LayeredTest, RingsTakeTurnsWhereFastPortsHaveTime) {
-  const auto turns = [](int segments, std::vector<double> bandwidths) {
+  const auto turns = [](int segments, const std::vector<double>& bandwidths) {
     const int ranks = static_cast<int>(bandwidths.size());
     return ringLayers(ranks, 100'000, segments, bandwidths, false).at(1).turns;
   };

@@ -16,7 +16,7 @@ TEST_F(ThreadedRailTest, ChunksOfAPlainRailArriveInTheirPlaces) {
       plain.submit(header(next), data(next), {});
       ++next;
     }
-    plain.write(/*socketIsWritable=*/true);
+    plain.write(/*streamIsWritable=*/true);
     return owner_.arrivals.size() == kChunks;
   };
   ASSERT_TRUE(owner_.collectUntil(*rail_, done));

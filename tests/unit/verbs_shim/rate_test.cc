@@ -214,7 +214,7 @@ TEST_F(RateTest, OfAChainThatTwoRefuseNothingIsPaced) {
 /// pair that shares its link with another: `before(device, other)` happens first, and `meanwhile`
 /// before each of them.
 template <typename Before, typename Meanwhile>
-Duration healthyBeside(Connection control, Rule rate, Before before, Meanwhile meanwhile) {
+Duration healthyBeside(Connection control, const Rule& rate, Before before, Meanwhile meanwhile) {
   Device device(0);
   ibv_qp* const healthy = device.makeQp();
   ibv_qp* const other = device.makeQp();

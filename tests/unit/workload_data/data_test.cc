@@ -193,7 +193,7 @@ void expectOrderSensitive(DataType type) {
     const T right = a[i] + (b[i] + c[i]);
     different += left != right ? 1 : 0;
   }
-  EXPECT_NEAR(negative, kCount / 2, kCount / 20);
+  EXPECT_NEAR(negative, kCount / 2., kCount / 20.);
   EXPECT_GT(different, kCount / 10);
 }
 

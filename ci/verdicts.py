@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Do two programs come to the same verdicts?
+
+    ci/verdicts.py OLD NEW [SCENARIO...]    OLD and NEW: two builds of `faultline`; without scenarios: all
+                                            of scenarios/ that need neither guests nor a GPU
+
+Runs each scenario as it is with both, OLD's own file where OLD's checkout has one of that name. Scenarios
+whose verdicts differ are run again, three times in all, since a machine can be busy. A line for each, then
+"N scenarios: N with the same verdict, N not". Exit code 1 when NEW passed one less often than OLD, 2 for a
+mistake.
+
+Settings: VERDICTS_LANES=1 (so many at a time, each on 2 cores of its own), VERDICTS_SECONDS=600 (of each run,
+which is broken off then: "late"), VERDICTS_OUT=FOLDER (keeps results).
+"""
+
+import concurrent.futures
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CORES_OF_A_LANE = 2
+TIMES = 3
+NOT_HERE = ("gpu/", "rdma/")
+
+
+def verdict(program, scenario, folder, cores, seconds):
+    """The verdict of one run, with the expectations that were not met; how it ended, where it has none."""
+    run = subprocess.Popen(
+        ["taskset", "-c", cores, program, "run", str(scenario), "--out", str(folder), "--force"],
+        cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        _, said = run.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        run.terminate()
+        run.communicate()
+        return "late", []
+    try:
+        result = json.loads((folder / "result.json").read_text())
+    except (OSError, ValueError):
+        return f"exit {run.returncode}", said.strip().splitlines()[-1:]
+    missed = [one["text"] for one in result["expectations"] if not one["pass"] and not one.get("void")]
+    return result["verdict"], missed or [result["reason"]] * (result["verdict"] != "pass")
+
+
+def file_for(program, scenario):
+    """The scenario as the program's own checkout has it (BUILD/faultline lies in it)."""
+    own = Path(program).parent.parent / scenario.relative_to(ROOT)
+    return own if own.exists() else scenario
+
+
+def main():
+    if len(sys.argv) < 3 or sys.argv[1].startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    programs = {"old": os.path.abspath(sys.argv[1]), "new": os.path.abspath(sys.argv[2])}
+    for program in programs.values():
+        if not os.access(program, os.X_OK):
+            print(f"{program} is no program", file=sys.stderr)
+            return 2
+    scenarios = [Path(name).resolve() for name in sys.argv[3:]] or [
+        file for file in sorted((ROOT / "scenarios").rglob("*.yaml"))
+        if not str(file.relative_to(ROOT / "scenarios")).startswith(NOT_HERE)]
+    lanes = int(os.environ.get("VERDICTS_LANES", "1"))
+    seconds = float(os.environ.get("VERDICTS_SECONDS", "600"))
+    keep = os.environ.get("VERDICTS_OUT")
+    free = queue.Queue()
+    for lane in range(lanes):
+        free.put(f"{lane * CORES_OF_A_LANE}-{(lane + 1) * CORES_OF_A_LANE - 1}")
+
+    def compare(scenario):
+        said = {"old": [], "new": []}
+        why = []
+        name = str(scenario.relative_to(ROOT)) if scenario.is_relative_to(ROOT) else str(scenario)
+        cores = free.get()
+        for time in range(TIMES):
+            for which, program in programs.items():
+                folder = Path(out) / f"{name.removesuffix('.yaml').replace('/', '.')}.{which}.{time}"
+                one, missed = verdict(program, file_for(program, scenario), folder, cores, seconds)
+                said[which].append(one)
+                why += [f"    {which}: {text}" for text in missed]
+            if said["old"][-1] == said["new"][-1]:
+                break
+        free.put(cores)
+        same = said["old"][-1] == said["new"][-1] and len(said["old"]) == 1
+        worse = said["new"].count("pass") < said["old"].count("pass")
+        print(f"{name:45} old {' '.join(said['old']):20} new {' '.join(said['new']):20}"
+              + (" WORSE" if worse else ""), *why, sep="\n", flush=True)
+        return same, worse
+
+    with tempfile.TemporaryDirectory(prefix="verdicts.") as scratch:
+        out = keep or scratch
+        with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
+            found = list(pool.map(compare, scenarios))
+    same = sum(one for one, _ in found)
+    print(f"{len(found)} scenarios: {same} with the same verdict, {len(found) - same} not")
+    return 1 if any(worse for _, worse in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
