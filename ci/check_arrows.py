@@ -152,7 +152,7 @@ def check_headers(of):
             return None
         directory, command = flags[folder]
         run = subprocess.run(
-            command + ["-x", "c++", "-fsyntax-only", "-Wno-pragma-once-outside-header", str(ROOT / name)],
+            command + ["-x", "c++", "-fsyntax-only", "-"], input=f'#include "{ROOT / name}"\n',
             cwd=directory, capture_output=True, text=True, check=False)
         if run.returncode == 0:
             return None
