@@ -208,7 +208,11 @@ CLI::App* addInjectCommand(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand(
       "inject", "Put one fault into something that runs, for a while, and prove it");
   const auto options = std::make_shared<InjectOptions>();
-  command->add_option("KIND", options->kind, "The fault: see list faults, describe KIND")
+  command
+      ->add_option(
+          "KIND", options->kind,
+          "A fault of queue pairs or RDMA devices, see list faults and describe KIND; those of "
+          "links and processes are for scenarios")
       ->type_name("");
   command
       ->add_option("--target", options->target, "What it strikes, like pid=1234,dev=mlx5_0,qpn=17")

@@ -17,6 +17,7 @@
   FAULT(kLossKind)              \
   FAULT(kMtuShrinkKind)         \
   FAULT(kDuplicateKind)         \
+  FAULT(kReorderKind)           \
   FAULT(kCorruptKind)           \
   FAULT(kConnectionResetKind)   \
   FAULT(kAddressChangeKind)     \

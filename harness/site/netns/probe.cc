@@ -99,7 +99,8 @@ std::vector<Capability> tryEverything() {
     return netlink::removeDropRules(*near, kNearIndex);
   });
   trials.attempt(
-      "eBPF programs for packets", "the faults mtu_shrink, duplicate and corrupt", [&]() -> Status {
+      "eBPF programs for packets", "faults that look at every packet (docs/faults.md)",
+      [&]() -> Status {
         const netlink::PacketProgram none{.code =
                                               netlink::PacketCode().leave(TC_ACT_UNSPEC).finish()};
         RETURN_IF_ERROR(netlink::addPacketPrograms(*near, kNearIndex, std::span(&none, 1)));
