@@ -50,7 +50,7 @@ constexpr double kShortestDelay = 0.002;
 constexpr double kLongestDelay = 0.1;
 
 constexpr std::array kReorderParameters{
-    ParameterSpec{"share",
+    ParameterSpec{"percent",
                   ParameterType::kPercent,
                   "",
                   "share of the packets that are delayed, at random; a packet is what the kernel "
@@ -368,7 +368,7 @@ class Reorder final : public Fault {
  public:
   Reorder(const FaultParameters& parameters, const netlink::LinkTarget& target)
       : target_(target),
-        share_(parameters.get<Percent>("share").value / kWholeInPercent),
+        share_(parameters.get<Percent>("percent").value / kWholeInPercent),
         delay_(parameters.get<Duration>("delay")),
         program_(target) {
     const auto& direction = parameters.get<std::string>("direction");

@@ -118,7 +118,7 @@ TEST_F(ReorderTest, AShareOfTheDatagramsOfTheDirectionComesLateAndNoneIsLost) {
     const int from = out ? kTargetNode : 0;
     const int to = out ? 0 : kTargetNode;
     const auto fault =
-        makeTestFault("reorder", {{"share", "30%"}, {"direction", out ? "out" : "in"}});
+        makeTestFault("reorder", {{"percent", "30%"}, {"direction", out ? "out" : "in"}});
     ASSERT_OK(fault->prepare());
     EXPECT_EQ(sendNumbers(from, to).late, 0) << "prepare changes nothing";
     ASSERT_OK(fault->apply());
@@ -139,7 +139,7 @@ TEST_F(ReorderTest, AShareOfTheDatagramsOfTheDirectionComesLateAndNoneIsLost) {
 TEST_F(ReorderTest, AStreamGoesOnAndItsSegmentsComeOutOfOrder) {
   const auto there = startFlow(kTargetNode, 0);
   const auto back = startFlow(kPeerNode, kTargetNode);
-  const auto fault = makeTestFault("reorder", {{"share", "10%"}});
+  const auto fault = makeTestFault("reorder", {{"percent", "10%"}});
   ASSERT_OK(fault->prepare());
   const std::int64_t queued = tcpCounter(0, "TCPOFOQueue");
   const std::int64_t queued_here = tcpCounter(kTargetNode, "TCPOFOQueue");
@@ -159,19 +159,19 @@ TEST_F(ReorderTest, IsProvedAlsoUnderLoad) {
   const auto there = startFlow(kTargetNode, 0);
   const auto back = startFlow(kPeerNode, kTargetNode);
   const std::vector<std::map<std::string, std::string>> strengths{
-      {{"share", "1%"}}, {{"share", "30%"}, {"delay", "20ms"}}, {{"share", "75%"}}};
+      {{"percent", "1%"}}, {{"percent", "30%"}, {"delay", "20ms"}}, {{"percent", "75%"}}};
   for (const auto& strength : strengths) {
     const auto fault = makeTestFault("reorder", strength);
     ASSERT_OK(fault->prepare());
     ASSERT_OK(fault->apply());
     ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
-    EXPECT_TRUE(evidence.ok) << strength.at("share") << ": " << evidence.observed;
+    EXPECT_TRUE(evidence.ok) << strength.at("percent") << ": " << evidence.observed;
     ASSERT_OK(fault->revert());
   }
 }
 
 TEST_F(ReorderTest, WithoutEffectThereIsNoEvidence) {
-  const auto fault = makeTestFault("reorder", {{"share", "30%"}});
+  const auto fault = makeTestFault("reorder", {{"percent", "30%"}});
   ASSERT_OK(fault->prepare());
   ASSERT_OK_AND_ASSIGN(const Evidence nothing, fault->evidence());
   EXPECT_FALSE(nothing.ok) << nothing.observed;
@@ -179,9 +179,9 @@ TEST_F(ReorderTest, WithoutEffectThereIsNoEvidence) {
 
 TEST_F(ReorderTest, AnotherShareDelayOrDirectionIsNoEvidence) {
   const std::map<std::string, std::string> asked{
-      {"share", "30%"}, {"delay", "10ms"}, {"direction", "out"}};
+      {"percent", "30%"}, {"delay", "10ms"}, {"direction", "out"}};
   for (const auto& [name, value] : std::map<std::string, std::string>{
-           {"share", "60%"}, {"delay", "40ms"}, {"direction", "both"}}) {
+           {"percent", "60%"}, {"delay", "40ms"}, {"direction", "both"}}) {
     SCOPED_TRACE(name);
     auto others = asked;
     others[name] = value;
@@ -204,7 +204,7 @@ TEST_F(ReorderTest, AnotherShareDelayOrDirectionIsNoEvidence) {
 TEST_F(ReorderTest, IsUndoneByItsDestructor) {
   const std::size_t links = linksOfTheSwitch();
   {
-    const auto fault = makeTestFault("reorder", {{"share", "50%"}});
+    const auto fault = makeTestFault("reorder", {{"percent", "50%"}});
     ASSERT_OK(fault->prepare());
     ASSERT_OK(fault->apply());
     EXPECT_GT(sendNumbers(kTargetNode, 0, fault.get()).late, 0);
