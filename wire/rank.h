@@ -263,10 +263,20 @@ using ToRank = std::variant<Start, Stop>;
 
 // --- fields ---
 
+// What there are indexes of: the receiver knows how many (checkIndexes).
+inline constexpr NumberRange kOfRanks{.least = 0, .indexOf = "ranks"};
+inline constexpr NumberRange kOfRails{.least = 0, .indexOf = "rails"};
+inline constexpr NumberRange kOfRanksOrNone{.least = -1, .indexOf = "ranks"};
+inline constexpr NumberRange kOfRailsOrNone{.least = -1, .indexOf = "rails"};
+/// Calls of a sweep are counted through, and requests of a server are iterations.
+inline constexpr NumberRange kOfIterations{.least = 0, .indexOf = "iterations"};
+inline constexpr NumberRange kOfRequests{.least = 0, .indexOf = "requests"};
+inline constexpr NumberRange kOfRates{.least = 0, .indexOf = "rates"};
+
 template <typename V>
 void visitFields(V& v, Of<Failover> auto& failover) {
-  v.required("peer", failover.peer);
-  v.required("rail", failover.rail);
+  v.required("peer", failover.peer, kOfRanks);
+  v.required("rail", failover.rail, kOfRails);
   v.required("cause", failover.cause);
   v.required("where", failover.where);
   v.required("dead_direction", failover.deadDirection);
@@ -274,73 +284,73 @@ void visitFields(V& v, Of<Failover> auto& failover) {
   v.required("told", failover.told);
   v.required("sending", failover.sending);
   v.required("receiving", failover.receiving);
-  v.required("detected", failover.detected);
-  v.required("fenced", failover.fenced);
-  v.required("redelivered", failover.redelivered);
-  v.required("resent_bytes", failover.resentBytes);
-  v.required("duplicate_bytes", failover.duplicateBytes);
-  v.required("receive_stall", failover.receiveStall);
+  v.required("detected", failover.detected, kNotNegative);
+  v.required("fenced", failover.fenced, kNotNegative);
+  v.required("redelivered", failover.redelivered, kNotNegative);
+  v.required("resent_bytes", failover.resentBytes, kNotNegative);
+  v.required("duplicate_bytes", failover.duplicateBytes, kNotNegative);
+  v.required("receive_stall", failover.receiveStall, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Failback> auto& failback) {
-  v.required("peer", failback.peer);
-  v.required("rail", failback.rail);
-  v.required("at", failback.at);
+  v.required("peer", failback.peer, kOfRanks);
+  v.required("rail", failback.rail, kOfRails);
+  v.required("at", failback.at, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Degradation> auto& change) {
-  v.required("peer", change.peer);
-  v.required("rail", change.rail);
+  v.required("peer", change.peer, kOfRanks);
+  v.required("rail", change.rail, kOfRails);
   v.required("degraded", change.degraded);
-  v.required("share", change.share);
-  v.required("at", change.at);
+  v.required("share", change.share, kNotNegative);
+  v.required("at", change.at, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Health> auto& health) {
-  v.required("send", health.send);
-  v.required("receive", health.receive);
+  v.required("send", health.send, kShare);
+  v.required("receive", health.receive, kShare);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Plan> auto& plan) {
-  v.required("at", plan.at);
+  v.required("at", plan.at, kNotNegative);
   v.required("communicator", plan.communicator);
   v.required("epoch", plan.epoch);
   v.required("operation", plan.operation);
-  v.required("elements", plan.elements);
-  v.required("bytes", plan.bytes);
+  v.required("elements", plan.elements, kNotNegative);
+  v.required("bytes", plan.bytes, kNotNegative);
   v.required("collective", plan.collective);
   v.required("algorithm", plan.algorithm);
-  v.required("segments", plan.segments);
+  v.required("segments", plan.segments, kPositive);
   v.required("tried", plan.tried);
   v.required("health", plan.health);
-  v.required("predicted_ms", plan.predictedMs);
-  v.required("ring_ms", plan.ringMs);
-  v.required("bound_ms", plan.boundMs);
+  v.required("predicted_ms", plan.predictedMs, kNotNegative);
+  v.required("ring_ms", plan.ringMs, kNotNegative);
+  v.required("bound_ms", plan.boundMs, kNotNegative);
   v.required("hash", plan.hash);
-  v.required("latency_us", plan.latencyUs);
-  v.required("per_message_us", plan.perMessageUs);
-  v.required("bandwidth", plan.bandwidth);
+  v.required("latency_us", plan.latencyUs, kNotNegative);
+  v.required("per_message_us", plan.perMessageUs, kNotNegative);
+  v.required("bandwidth", plan.bandwidth, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<SlowPath> auto& path) {
-  v.required("from", path.from);
-  v.required("to", path.to);
-  v.required("share", path.share);
+  v.required("from", path.from, kOfRanks);
+  v.required("to", path.to, kOfRanks);
+  v.required("share", path.share, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<PortTest> auto& test) {
-  v.required("at", test.at);
+  v.required("at", test.at, kNotNegative);
   v.required("communicator", test.communicator);
   v.required("operation", test.operation);
-  v.required("took", test.took);
-  v.required("rounds", test.rounds);
-  v.required("lateness", test.lateness);
+  v.required("took", test.took, kNotNegative);
+  v.required("rounds", test.rounds, kNotNegative);
+  v.required("lateness", test.lateness, kNotNegative);
   v.required("complete", test.complete);
   v.required("changed", test.changed);
   v.required("slow_paths", test.slowPaths);
@@ -349,11 +359,11 @@ void visitFields(V& v, Of<PortTest> auto& test) {
 template <typename V>
 void visitFields(V& v, Of<Trace> auto& trace) {
   v.required("kind", trace.kind);
-  v.required("peer", trace.peer);
-  v.required("rail", trace.rail);
-  v.required("at", trace.at);
-  v.required("length", trace.length);
-  v.required("bytes", trace.bytes);
+  v.required("peer", trace.peer, kOfRanksOrNone);
+  v.required("rail", trace.rail, kOfRailsOrNone);
+  v.required("at", trace.at, kNotNegative);
+  v.required("length", trace.length, kNotNegative);
+  v.required("bytes", trace.bytes, kNotNegative);
   v.required("number", trace.number);
 }
 
@@ -367,32 +377,32 @@ void visitFields(V& v, Of<Network> auto& network) {
   v.required("degradations", network.degradations);
   v.required("plans", network.plans);
   v.required("port_tests", network.portTests);
-  v.required("counters", network.counters);
+  v.required("counters", network.counters, kNotNegative);
   v.required("trace", network.trace);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Resources> auto& use) {
-  v.required("memory_start", use.memoryStart);
-  v.required("memory_end", use.memoryEnd);
-  v.required("memory_max", use.memoryMax);
-  v.required("files_start", use.filesStart);
-  v.required("files_end", use.filesEnd);
-  v.required("files_max", use.filesMax);
-  v.required("cpu", use.cpu);
-  v.required("system_calls", use.systemCalls);
-  v.required("sent", use.sent);
+  v.required("memory_start", use.memoryStart, kNotNegative);
+  v.required("memory_end", use.memoryEnd, kNotNegative);
+  v.required("memory_max", use.memoryMax, kNotNegative);
+  v.required("files_start", use.filesStart, kNotNegative);
+  v.required("files_end", use.filesEnd, kNotNegative);
+  v.required("files_max", use.filesMax, kNotNegative);
+  v.required("cpu", use.cpu, kNotNegative);
+  v.required("system_calls", use.systemCalls, kNotNegative);
+  v.required("sent", use.sent, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Checked> auto& message) {
-  v.required("wrong", message.wrong);
-  v.required("checked", message.checked);
+  v.required("wrong", message.wrong, kNotNegative);
+  v.required("checked", message.checked, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Joined> auto& message) {
-  v.required("first_iteration", message.firstIteration);
+  v.required("first_iteration", message.firstIteration, kNotNegative);
 }
 
 template <typename V>
@@ -400,24 +410,24 @@ void visitFields(V& /*v*/, Of<Ready> auto& /*message*/) {}
 
 template <typename V>
 void visitFields(V& v, Of<Begin> auto& message) {
-  v.required("iteration", message.iteration);
+  v.required("iteration", message.iteration, kOfIterations);
   v.required("warmup", message.warmup);
-  v.required("at", message.at);
+  v.required("at", message.at, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<End> auto& message) {
-  v.required("iteration", message.iteration);
+  v.required("iteration", message.iteration, kOfIterations);
   v.required("warmup", message.warmup);
-  v.required("at", message.at);
-  v.required("took", message.took);
-  v.required("wrong", message.wrong);
-  v.required("checked", message.checked);
+  v.required("at", message.at, kNotNegative);
+  v.required("took", message.took, kNotNegative);
+  v.required("wrong", message.wrong, kNotNegative);
+  v.required("checked", message.checked, kNotNegative);
   v.required("digest", message.digest);
-  v.required("exposed", message.exposed);
-  v.required("checkpoint", message.checkpoint);
-  v.required("late", message.late);
-  v.required("last", message.last);
+  v.required("exposed", message.exposed, kNotNegative);
+  v.required("checkpoint", message.checkpoint, kNotNegative);
+  v.required("late", message.late, kNotNegative);
+  v.required("last", message.last, kNotNegative);
   v.required("network", message.network);
   v.required("resources", message.resources);
 }
@@ -429,17 +439,17 @@ void visitFields(V& v, Of<Events> auto& message) {
 
 template <typename V>
 void visitFields(V& v, Of<Excluded> auto& message) {
-  v.required("at", message.at);
-  v.required("rails", message.rails);
+  v.required("at", message.at, kNotNegative);
+  v.required("rails", message.rails, kOfRails);
   v.required("network", message.network);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Shrunk> auto& message) {
-  v.required("noticed", message.noticed);
-  v.required("at", message.at);
-  v.required("ranks", message.ranks);
-  v.required("iteration", message.iteration);
+  v.required("noticed", message.noticed, kNotNegative);
+  v.required("at", message.at, kNotNegative);
+  v.required("ranks", message.ranks, kOfRanks);
+  v.required("iteration", message.iteration, kNotNegative);
   v.required("network", message.network);
 }
 
@@ -461,14 +471,14 @@ Status checkFields(const Error& error);
 
 template <typename V>
 void visitFields(V& v, Of<Rate> auto& message) {
-  v.required("rate", message.rate);
-  v.required("at", message.at);
+  v.required("rate", message.rate, kOfRates);
+  v.required("at", message.at, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Token> auto& message) {
-  v.required("requests", message.requests);
-  v.required("at", message.at);
+  v.required("requests", message.requests, kOfRequests);
+  v.required("at", message.at, kNotNegative);
 }
 
 template <typename V>
@@ -476,16 +486,16 @@ void visitFields(V& /*v*/, Of<Step> auto& /*message*/) {}
 
 template <typename V>
 void visitFields(V& v, Of<Served> auto& message) {
-  v.required("wrong", message.wrong);
-  v.required("checked", message.checked);
-  v.required("late", message.late);
+  v.required("wrong", message.wrong, kNotNegative);
+  v.required("checked", message.checked, kNotNegative);
+  v.required("late", message.late, kNotNegative);
   v.required("network", message.network);
   v.required("resources", message.resources);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Alive> auto& message) {
-  v.required("computes", message.computes);
+  v.required("computes", message.computes, kNotNegative);
 }
 
 template <typename V>
