@@ -135,6 +135,7 @@ constinit const site::Kind kPlay{
       return {};
     },
     .footprint = [](const site::ClusterSpec&) { return site::kController; },
+    .checkMachine = [] { return std::vector<site::MachineCheck>(); },
     .make = [](const site::ClusterSpec& spec) -> Result<std::unique_ptr<site::Cluster>> {
       return std::unique_ptr<site::Cluster>(std::make_unique<FakeCluster>(spec));
     }};
