@@ -10,7 +10,7 @@
 #include "harness/site/footprint.h"
 #include "harness/site/limits.h"
 #include "harness/site/machine_check.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 
 namespace faultline::site {
 

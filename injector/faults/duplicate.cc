@@ -11,7 +11,7 @@
 
 #include "base/units.h"
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/crossing_probe.h"
 #include "injector/faults/fault_list.h"
 #include "injector/faults/port_program.h"

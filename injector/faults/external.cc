@@ -13,7 +13,7 @@
 #include "base/executable.h"
 #include "base/printable.h"
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/command_holder.h"
 #include "injector/faults/fault_list.h"
 #include "injector/netlink/address.h"
@@ -92,8 +92,8 @@ class External final : public Fault {
   Status prepare() override {
     commands_.environment = target_.calledBy;
     if (target_.nic.socket != nullptr) {
-      ASSIGN_OR_RETURN(const netlink::Link nic,
-                       netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+      ASSIGN_OR_RETURN(const netlink::NetDevice nic,
+                       netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
       commands_.environment.push_back("FAULTLINE_INTERFACE=" + nic.name);
       ASSIGN_OR_RETURN(const std::vector<netlink::Ipv4Address> addresses,
                        netlink::listAddresses(*target_.nic.socket, target_.nic.ifindex));

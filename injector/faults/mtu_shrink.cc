@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/crossing_probe.h"
 #include "injector/faults/fault_list.h"
 #include "injector/faults/port_program.h"
@@ -124,8 +124,8 @@ class MtuShrink final : public Fault {
   }
 
   Status prepare() override {
-    ASSIGN_OR_RETURN(const netlink::Link nic,
-                     netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+    ASSIGN_OR_RETURN(const netlink::NetDevice nic,
+                     netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
     if (size_ >= Bytes{nic.mtu}) {
       return errorf(Code::kInvalidArgument,
                     "mtu_shrink: size: {} bytes are not below the MTU of {}, {} bytes: no packet "
@@ -150,8 +150,8 @@ class MtuShrink final : public Fault {
     if (conclusive()) return okStatus();
     RETURN_IF_ERROR(fitting_->step());
     RETURN_IF_ERROR(larger_->step());
-    ASSIGN_OR_RETURN(const netlink::Link nic,
-                     netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+    ASSIGN_OR_RETURN(const netlink::NetDevice nic,
+                     netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
     carrier_ = nic.carrier;
     latest_ = now;
     const bool there = fitting_->allSent() && larger_->allSent() && larger_->arrived() > 0 &&

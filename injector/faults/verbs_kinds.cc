@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/fault_list.h"
 #include "injector/faults/usual_rows.h"
 #include "injector/faults/verbs_fault.h"
