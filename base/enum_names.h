@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 namespace faultline {
 
 /// Of an enum with names: `namesOf(value)`, a function beside it, returns a list of these.
@@ -8,6 +11,15 @@ struct EnumName {
   E value;
   const char* name;
 };
+
+/// The list, by a function that has a literal for each.
+template <typename E, std::size_t kCount, typename NameOf>
+constexpr std::array<EnumName<E>, kCount> enumNames(const std::array<E, kCount>& values,
+                                                    const NameOf& nameOf) {
+  std::array<EnumName<E>, kCount> names{};
+  for (std::size_t i = 0; i < kCount; ++i) names[i] = {values[i], nameOf(values[i]).data()};
+  return names;
+}
 
 /// The name of a value; "unknown" for one that has none.
 template <typename E>

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/enum_names.h"
+#include "base/number_range.h"
 #include "base/status.h"
 
 /// Structs <-> JSON by one table of fields for each struct, so that writer, reader and schema
@@ -29,8 +30,9 @@
 ///       v.field("y", point.y);
 ///     }
 ///
-/// `required`: an object without the key is refused; `field`: the member keeps its default. An enum
-/// has `namesOf(value)`, the list of its values and their names. Moments and durations are whole
+/// `required`: an object without the key is refused; `field`: the member keeps its default. What a
+/// number may be stands behind it: `v.required("x", point.x, kNotNegative)`. An enum has
+/// `namesOf(value)`, the list of its values and their names. Moments and durations are whole
 /// nanoseconds; a number that JSON has no word for (NaN, infinity) is null. A variant is one of
 /// several structs, each with its name in `kType`, which is the value of the key "type". Where the
 /// fields must agree with each other, `Status checkFields(value)` beside the table says so.
@@ -42,6 +44,13 @@ concept Of = std::same_as<std::remove_const_t<T>, U>;
 
 /// The key of a variant's object that says which it is.
 inline constexpr const char* kTypeKey = "type";
+
+/// Bytes that are written as hexadecimal digits.
+template <typename T>
+concept Hexadecimal = requires(const T& value, const std::string& text) {
+  { value.hex() } -> std::convertible_to<std::string>;
+  { T::fromHex(text) } -> std::same_as<Result<T>>;
+};
 
 /// `JsonWriter<Json>::write(value)`; `Json`: nlohmann::json, or its ordered sister.
 template <typename Json>
@@ -60,6 +69,8 @@ class JsonWriter {
       return value.time_since_epoch().count();
     } else if constexpr (std::is_same_v<T, Duration>) {
       return value.count();
+    } else if constexpr (Hexadecimal<T>) {
+      return value.hex();
     } else if constexpr (requires { value.lo, value.hi; }) {
       return Json::array({write(value.lo), write(value.hi)});
     } else {
@@ -96,7 +107,7 @@ class JsonWriter {
   }
 
   template <typename T>
-  void required(const char* key, const T& value) {
+  void required(const char* key, const T& value, const NumberRange& /*range*/ = {}) {
     field(key, value);
   }
   template <typename T>
@@ -184,6 +195,16 @@ class JsonReader {
     return okStatus();
   }
 
+  template <Hexadecimal T>
+  static Status read(const Json& json, const std::string& path, T& value) {
+    std::string text;
+    RETURN_IF_ERROR(read(json, path, text));
+    Result<T> made = T::fromHex(text);
+    if (!made.ok()) return made.status().withContext(path);
+    value = *std::move(made);
+    return okStatus();
+  }
+
   /// [lo, hi]
   template <typename T>
   requires requires(T interval) { interval.lo, interval.hi; }
@@ -261,7 +282,7 @@ class JsonReader {
 
   /// Structs, by their table of fields.
   template <typename T>
-  requires(std::is_class_v<T> && !nlohmann::detail::is_basic_json<T>::value &&
+  requires(std::is_class_v<T> && !nlohmann::detail::is_basic_json<T>::value && !Hexadecimal<T> &&
            !requires(T interval) { interval.lo, interval.hi; }) static Status
       read(const Json& json, const std::string& path, T& value) {
     return readStruct(json, path, value, /*typed=*/false);
@@ -270,6 +291,11 @@ class JsonReader {
   template <typename T>
   void required(const char* key, T& value) {
     take(key, value, true);
+  }
+  template <typename T>
+  void required(const char* key, T& value, const NumberRange& range) {
+    take(key, value, true);
+    if (status_.ok()) status_ = RangeCheck::check(value, range, keyIn(path_, key));
   }
   template <typename T>
   void field(const char* key, T& value) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,7 +36,7 @@ class JsonSchemaOf {
     } else if constexpr (std::integral<T> || std::is_same_v<T, TimePoint> ||
                          std::is_same_v<T, Duration>) {
       return {{"type", "integer"}};
-    } else if constexpr (std::is_same_v<T, std::string>) {
+    } else if constexpr (std::is_same_v<T, std::string> || Hexadecimal<T>) {
       return {{"type", "string"}};
     } else if constexpr (nlohmann::detail::is_basic_json<T>::value) {
       return Json::object();  // anything
@@ -68,9 +69,10 @@ class JsonSchemaOf {
   }
 
   template <typename T>
-  void required(const char* key, const T& sample) {
+  void required(const char* key, const T& sample, const NumberRange& range = {}) {
     required_.push_back(key);
     field(key, sample);
+    limit(properties_[key], range);
   }
   template <typename T>
   void field(const char* key, const T& sample) {
@@ -78,6 +80,26 @@ class JsonSchemaOf {
   }
 
  private:
+  /// The numbers of this schema; those of a struct have ranges of their own.
+  static void limit(Json& schema, const NumberRange& range) {
+    if (schema.contains("anyOf")) {
+      for (Json& one : schema["anyOf"]) limit(one, range);
+    }
+    if (schema.contains("items")) limit(schema["items"], range);
+    if (schema.contains("additionalProperties") && schema["additionalProperties"].is_object()) {
+      limit(schema["additionalProperties"], range);
+    }
+    if (schema.contains("properties") || !schema.contains("type")) return;
+    if (schema["type"] != "integer" && schema["type"] != "number") return;
+    if (range.least != -NumberRange::kInfinity) schema["minimum"] = numberOf(range.least);
+    if (range.most != NumberRange::kInfinity) schema["maximum"] = numberOf(range.most);
+  }
+
+  static Json numberOf(double value) {
+    const auto whole = static_cast<std::int64_t>(value);
+    return static_cast<double>(whole) == value ? Json(whole) : Json(value);
+  }
+
   template <typename T>
   static Json ofType(const T& sample) {
     JsonSchemaOf visitor;

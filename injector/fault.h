@@ -57,6 +57,10 @@ class Fault {
   /// already, kUnsupported when the mechanism is missing.
   virtual Status prepare() = 0;
 
+  /// Who waits for prepare() or apply() asks, about every 10 ms, whether to go on: where these take
+  /// long (`external`), they end with kAborted when nobody waits any more. To be called first.
+  virtual void stopWhen(std::function<bool()> /*stop*/) {}
+
   /// The next apply() is for so long; nullopt: until the end of the run. To be called before it: a
   /// fault that repeats something within its time must know how often that is.
   virtual void lastsFor(std::optional<Duration> /*duration*/) {}

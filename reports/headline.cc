@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/units.h"
+#include "reports/headline_story.h"
 #include "reports/swept_calls.h"
 #include "reports/tally.h"
 #include "reports/text.h"
@@ -22,33 +22,6 @@ constexpr std::size_t kNamed = 3;  // strategies of a kind; of more than so many
 /// Percent of the fault-free speed after a fault from which on nothing is said: less is seldom
 /// noise.
 constexpr double kAsBefore = 90;
-
-/// How a job under one strategy came through the faults; the worst of its runs.
-enum class Fate { kSurvived, kShrunk, kRestarted, kDied };
-
-/// What the headline knows of one strategy that was executed.
-struct Story {
-  std::string name;
-  bool plain = false;            ///< nothing that is for faults was on, and there were none
-  bool stock = false;            ///< its library has no failover, and is started again
-  bool as_it_is = false;         ///< a program that is not ours, for which nothing was set up
-  const Summary* row = nullptr;  ///< nullptr: it has no row
-  StrategyTally tally;
-  bool faulted = false;
-  Fate fate = Fate::kSurvived;
-  int died = 0;   ///< runs that did not go on
-  int hung = 0;   ///< of them
-  int ranks = 0;  ///< of a smaller job: those that were left, the fewest
-  int all_ranks = 0;
-  std::optional<double> usual_restart_ms{};  ///< the longest, had the watchdog been the usual one
-};
-
-std::string plain(const std::string& text) {
-  std::string line = cleanText(text);
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
-  return line;
-}
 
 std::string howMany(std::int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", groupDigits(count), noun, count == 1 ? "" : "s");
@@ -74,83 +47,6 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-void addRun(Story& story, const Run& run) {
-  story.plain = run.arm == Arm::kPlain;
-  story.stock = run.options.contains("watchdog") || !run.restarts.empty();
-  story.as_it_is = run.faulted && !run.processes.empty() && !run.options.contains("mode");
-  story.faulted = story.faulted || (run.faulted && run.arm == Arm::kFaulted);
-  Fate fate = Fate::kSurvived;
-  const bool stopped = run.status == RunStatus::kFailed || run.status == RunStatus::kHung;
-  if (!run.restarts.empty()) {
-    // A run that hung, was killed and began again has gone on.
-    fate = run.status == RunStatus::kFailed ? Fate::kDied : Fate::kRestarted;
-  } else if (stopped) {
-    fate = Fate::kDied;
-  } else if (!run.shrinks.empty()) {
-    fate = Fate::kShrunk;
-    const Shrink& last = run.shrinks.back();
-    if (story.ranks == 0 || last.ranks < story.ranks) {
-      story.ranks = last.ranks;
-      story.all_ranks = last.ranks + static_cast<int>(last.missing.size());
-    }
-  }
-  if (fate == Fate::kDied) {
-    ++story.died;
-    if (run.status == RunStatus::kHung) ++story.hung;
-  }
-  story.fate = std::max(story.fate, fate);
-  for (const Restart& restart : run.restarts) {
-    if (!restart.unscaled_total_ms) continue;
-    story.usual_restart_ms =
-        std::max(story.usual_restart_ms.value_or(0), *restart.unscaled_total_ms);
-  }
-}
-
-std::vector<Story> storiesOf(const ScenarioResult& result) {
-  std::vector<Story> stories;
-  for (const StrategyTally& tally : tallyByStrategy(result)) {
-    if (tally.runs == 0) continue;  // modelled
-    Story& story = stories.emplace_back();
-    story.name = plain(tally.strategy);
-    story.tally = tally;
-    const auto row = std::ranges::find(result.summary, tally.strategy, &Summary::strategy);
-    if (row != result.summary.end()) story.row = &*row;
-    for (const Run& run : result.runs) {
-      if (run.strategy == tally.strategy) addRun(story, run);
-    }
-  }
-  return stories;
-}
-
-/// Share of the fault-free bus bandwidth at the largest size of a sweep; nullopt: of no sweep.
-struct KeptBandwidth {
-  std::string call;
-  double share = 0;
-};
-std::optional<KeptBandwidth> keptBandwidth(const std::vector<SweptCall>& calls,
-                                           const std::string& strategy) {
-  std::optional<KeptBandwidth> kept;
-  std::int64_t largest = -1;
-  for (const SweptCall& call : calls) {
-    for (const StrategyCalls& of : call.strategies) {
-      if (of.strategy != strategy || !of.kept || of.mis_measured) continue;
-      // Of equally large ones the slowest: nothing here is to flatter.
-      const bool larger = call.size_bytes > largest;
-      if (!larger && (call.size_bytes < largest || *of.kept >= kept->share)) continue;
-      largest = call.size_bytes;
-      kept = KeptBandwidth{fmt::format("{} of {}", call.operation, formatSize(call.size_bytes)),
-                           *of.kept};
-    }
-  }
-  return kept;
-}
-
-std::optional<double> overheadOf(const Story& story) {
-  if (story.row == nullptr || !story.row->overhead_pct) return std::nullopt;
-  const double median = story.row->overhead_pct->median;
-  return std::isfinite(median) ? std::optional(median) : std::nullopt;
-}
-
 /// "+15 %", or why there is no such number.
 std::string costOf(const Story& story, bool has_reference) {
   const auto overhead = overheadOf(story);
@@ -174,10 +70,10 @@ class Sentence {
   /// What became of the strategies, without the verdict.
   std::string build() {
     std::vector<std::string> clauses;
-    addAll(clauses, Fate::kSurvived);
-    addAll(clauses, Fate::kShrunk);
-    addAll(clauses, Fate::kRestarted);
-    addAll(clauses, Fate::kDied);
+    addAll(clauses, JobFate::kSurvived);
+    addAll(clauses, JobFate::kShrunk);
+    addAll(clauses, JobFate::kRestarted);
+    addAll(clauses, JobFate::kDied);
     addBroken(clauses);
     if (clauses.empty()) clauses.push_back(withoutFaults());
     addModelled(clauses);
@@ -223,7 +119,7 @@ class Sentence {
 
   /// A job that goes on and stays slow when the fault is over; empty: it does not, or nobody knows.
   static std::string afterwards(const Story& story) {
-    const bool goes_on = story.fate == Fate::kSurvived || story.fate == Fate::kShrunk;
+    const bool goes_on = story.fate == JobFate::kSurvived || story.fate == JobFate::kShrunk;
     if (!goes_on || story.row == nullptr || !story.row->after_pct) return "";
     const double median = story.row->after_pct->median;
     if (median >= kAsBefore) return "";
@@ -247,7 +143,7 @@ class Sentence {
                        howMany(all, "request"));
   }
 
-  std::vector<const Story*> withFate(Fate fate) const {
+  std::vector<const Story*> withFate(JobFate fate) const {
     std::vector<const Story*> found;
     for (const Story& story : stories_) {
       if (story.faulted && story.fate == fate) found.push_back(&story);
@@ -255,9 +151,9 @@ class Sentence {
     return found;
   }
 
-  void addAll(std::vector<std::string>& clauses, Fate fate) {
+  void addAll(std::vector<std::string>& clauses, JobFate fate) {
     std::vector<const Story*> stories = withFate(fate);
-    if (fate == Fate::kSurvived && stories.size() > kNamed) {
+    if (fate == JobFate::kSurvived && stories.size() > kNamed) {
       clauses.push_back(range(stories));
       return;
     }
@@ -273,15 +169,15 @@ class Sentence {
     }
   }
 
-  std::string clauseOf(const Story& story, Fate fate, bool first) const {
+  std::string clauseOf(const Story& story, JobFate fate, bool first) const {
     switch (fate) {
-      case Fate::kSurvived:
+      case JobFate::kSurvived:
         return fmt::format("{}{}{}: {}", called(story), first ? " " : "", first ? survived() : "",
                            numbersOf(story));
-      case Fate::kShrunk:
+      case JobFate::kShrunk:
         return fmt::format("{} went on with {} of {} ranks: {}", called(story), story.ranks,
                            story.all_ranks, numbersOf(story));
-      case Fate::kRestarted: {
+      case JobFate::kRestarted: {
         std::string text = fmt::format("{} had to be restarted{}: {}", called(story),
                                        story.tally.restarts == 1
                                            ? std::string()
@@ -293,7 +189,7 @@ class Sentence {
         }
         return text;
       }
-      case Fate::kDied:
+      case JobFate::kDied:
         return fmt::format("{} did not survive: {} of {} {}{}", called(story), story.died,
                            howMany(story.tally.runs, "run"), how(story),
                            endExpected(story) ? ", as the scenario expects" : "");
@@ -337,7 +233,7 @@ class Sentence {
   /// Runs without faults that did not go through all the same.
   void addBroken(std::vector<std::string>& clauses) const {
     for (const Story& story : stories_) {
-      if (story.faulted || story.fate != Fate::kDied) continue;
+      if (story.faulted || story.fate != JobFate::kDied) continue;
       clauses.push_back(fmt::format("{}, without any fault, did not finish: {} of {} {}",
                                     story.name, story.died, howMany(story.tally.runs, "run"),
                                     how(story)));
@@ -359,7 +255,7 @@ class Sentence {
                stories_.front().row->throughput) {
       const Quantity& speed = *stories_.front().row->throughput;
       text += fmt::format(": {} did {} {}", stories_.front().name, roundNumber(speed.value),
-                          plain(speed.unit));
+                          plainLine(speed.unit));
     }
     return text;
   }
@@ -377,7 +273,7 @@ class Sentence {
       } else if (row.overhead_pct) {
         cost = shortOverhead(row.overhead_pct->median);
       }
-      costs.push_back(fmt::format("{} {}", plain(row.strategy), cost));
+      costs.push_back(fmt::format("{} {}", plainLine(row.strategy), cost));
     }
     if (costs.empty()) return;
     clauses.push_back(fmt::format("by a model, not measured, one fault costs: {}", listed(costs)));
@@ -404,7 +300,7 @@ std::string wrongResults(const ScenarioResult& result) {
   std::vector<std::string> wrong;
   for (const StrategyTally& tally : tallyByStrategy(result)) {
     if (tally.wrong_elements == 0) continue;
-    wrong.push_back(fmt::format("{} ({} of {} elements)", plain(tally.strategy),
+    wrong.push_back(fmt::format("{} ({} of {} elements)", plainLine(tally.strategy),
                                 groupDigits(tally.wrong_elements),
                                 groupDigits(tally.checked_elements)));
   }
@@ -413,7 +309,7 @@ std::string wrongResults(const ScenarioResult& result) {
 
 /// The first sentence of a reason, without its full stop.
 std::string reasonOf(const ScenarioResult& result) {
-  std::string reason = plain(result.reason);
+  std::string reason = plainLine(result.reason);
   while (reason.ends_with('.')) reason.pop_back();
   return reason.empty() ? "no reason was recorded, see log.txt" : reason;
 }
@@ -421,7 +317,7 @@ std::string reasonOf(const ScenarioResult& result) {
 std::string failedExpectations(const ScenarioResult& result) {
   std::vector<std::string> failing;
   for (const Expectation& expectation : result.expectations) {
-    if (!expectation.pass && !expectation.is_void) failing.push_back(plain(expectation.text));
+    if (!expectation.pass && !expectation.is_void) failing.push_back(plainLine(expectation.text));
   }
   if (failing.empty()) return "Failed: " + reasonOf(result);
   return fmt::format("{} of {} {} not hold ({})", failing.size(),
@@ -438,7 +334,7 @@ bool aRunIsInvalid(const ScenarioResult& result) {
 
 bool aJobDied(const ScenarioResult& result) {
   return std::ranges::any_of(storiesOf(result),
-                             [](const Story& story) { return story.fate == Fate::kDied; });
+                             [](const Story& story) { return story.fate == JobFate::kDied; });
 }
 
 std::string withVerdict(const ScenarioResult& result) {

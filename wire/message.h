@@ -1,12 +1,20 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/json_fields.h"
+#include "base/number_range.h"
 
 /// What the processes of the bench say to each other (docs/wire.md). Each direction of a protocol
 /// is a variant of structs. On the way a message is the JSON object that base/json_fields.h makes
@@ -14,7 +22,7 @@
 namespace faultline::wire {
 
 /// Of all protocols. Goes up with every change of a message.
-inline constexpr int kVersion = 2;
+inline constexpr int kVersion = 3;
 
 /// The first message of a protocol has its `version`, which is looked at before anything else:
 /// kInvalidArgument, with both, when it is not ours.
@@ -68,6 +76,57 @@ Result<T> fromJson(const nlohmann::json& json) {
   return message;
 }
 
+/// How many there are of what messages have indexes of (NumberRange::indexOf).
+using Counts = std::map<std::string_view, std::int64_t>;
+
+class IndexCheck {
+ public:
+  IndexCheck(const Counts& counts, std::string path) : counts_(counts), path_(std::move(path)) {}
+
+  /// Of a struct; other values have no indexes inside.
+  template <typename T>
+  static Status check(const Counts& counts, const std::string& path, const T& value) {
+    IndexCheck check(counts, path);
+    if constexpr (requires { visitFields(check, value); }) visitFields(check, value);
+    return check.status_;
+  }
+  template <typename T>
+  static Status check(const Counts& counts, const std::string& path,
+                      const std::optional<T>& value) {
+    return value ? check(counts, path, *value) : okStatus();
+  }
+  template <typename T>
+  static Status check(const Counts& counts, const std::string& path, const std::vector<T>& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      RETURN_IF_ERROR(check(counts, fmt::format("{}[{}]", path, i), values[i]));
+    }
+    return okStatus();
+  }
+
+  template <typename T>
+  void required(const char* key, const T& value) {
+    if (status_.ok()) status_ = check(counts_, fmt::format("{}.{}", path_, key), value);
+  }
+  template <typename T>
+  void required(const char* key, const T& value, NumberRange range) {
+    if (!status_.ok() || range.indexOf == nullptr) return;
+    range.most = static_cast<double>(counts_.at(range.indexOf)) - 1;
+    status_ = RangeCheck::check(value, range, fmt::format("{}.{}", path_, key));
+  }
+
+ private:
+  const Counts& counts_;
+  const std::string path_;
+  Status status_;
+};
+
+/// kInvalidArgument, with the path of the field, for an index of what there is not.
+template <typename... Ts>
+Status checkIndexes(const std::variant<Ts...>& message, const Counts& counts) {
+  return std::visit(
+      [&]<typename T>(const T& one) { return IndexCheck::check(counts, T::kType, one); }, message);
+}
+
 /// The first message of a Protocol, which must be a First of our version.
 template <typename Protocol, typename First>
 Result<First> firstFromJson(const nlohmann::json& json) {
@@ -77,7 +136,8 @@ Result<First> firstFromJson(const nlohmann::json& json) {
   return errorf(Code::kInvalidArgument, "the first message must be of type {}", First::kType);
 }
 
-/// The JSON Schema of all protocols; kept in wire/schema.json.
+/// The JSON Schema of all protocols; kept in wire/schema.json, with that of the configuration of a
+/// rank (workload/rank_config.h).
 nlohmann::ordered_json schema();
 
 }  // namespace faultline::wire

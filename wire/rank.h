@@ -10,112 +10,11 @@
 #include "base/json_fields.h"
 #include "base/units.h"
 #include "wire/message.h"
+#include "wire/network.h"
 
 /// Between the controller and a rank, after the rank's configuration. Moments are those of the
 /// monotonic clock, ranks those of the whole job.
 namespace faultline::wire {
-
-/// One rail to one peer was given up.
-struct Failover {
-  int peer = 0;
-  int rail = 0;
-  std::string cause{};          ///< channel::causeName
-  std::string where{};          ///< channel::whereName
-  std::string deadDirection{};  ///< channel::directionName
-  bool stalled = false;         ///< found by data that stood still
-  bool told = false;            ///< the peer said so first
-  bool sending = false;         ///< it carried something to the peer
-  bool receiving = false;       ///< or from it
-  std::optional<TimePoint> detected{}, fenced{}, redelivered{};  ///< none: it never came to that
-  Bytes resentBytes = 0;
-  Bytes duplicateBytes = 0;
-  Duration receiveStall{};  ///< of a receive that had begun
-};
-
-struct Failback {
-  int peer = 0;
-  int rail = 0;
-  TimePoint at{};
-};
-
-/// A rail became slow, or is no longer.
-struct Degradation {
-  int peer = 0;
-  int rail = 0;
-  bool degraded = false;
-  double share = 0;  ///< of its former rate
-  TimePoint at{};
-};
-
-/// What a plan takes for granted of a rank's ports: shares of the full rate.
-struct Health {
-  double send = 0;
-  double receive = 0;
-};
-
-/// A collective is done in another way from an operation on.
-struct Plan {
-  TimePoint at{};
-  std::uint32_t communicator = 0;
-  std::uint64_t epoch = 0;      ///< of the health that it is made for
-  std::uint64_t operation = 0;  ///< the first
-  std::int64_t elements = 0;
-  Bytes bytes = 0;
-  std::string collective{};
-  std::string algorithm{};
-  int segments = 1;
-  bool tried = false;  ///< to see how fast it is
-  std::vector<Health> health{};
-  // None: it is not known.
-  std::optional<double> predictedMs{};
-  std::optional<double> ringMs{};   ///< what a ring would take
-  std::optional<double> boundMs{};  ///< what nothing can be below
-  std::string hash{};               ///< the same on all ranks
-  double latencyUs = 0;
-  double perMessageUs = 0;
-  double bandwidth = 0;  ///< bytes per second
-};
-
-struct SlowPath {
-  int from = 0;
-  int to = 0;
-  double share = 0;
-};
-
-/// A test of all ports, by all ranks together.
-struct PortTest {
-  TimePoint at{};
-  std::uint32_t communicator = 0;
-  std::uint64_t operation = 0;
-  Duration took{};
-  int rounds = 0;
-  std::optional<double> lateness{};
-  bool complete = false;
-  bool changed = false;  ///< what is known of the ports
-  std::vector<SlowPath> slowPaths{};
-};
-
-/// Recorded events, one list for each field (reports::Telemetry).
-struct Trace {
-  std::vector<std::string> kind{};
-  std::vector<int> peer{};
-  std::vector<int> rail{};  ///< -1: of no rail
-  std::vector<TimePoint> at{};
-  std::vector<Duration> length{};
-  std::vector<std::int64_t> bytes{};
-  std::vector<std::uint64_t> number{};
-};
-
-/// What has happened on the network since the last message that told of it.
-struct Network {
-  std::vector<Failover> failovers{};
-  std::vector<Failback> failbacks{};
-  std::vector<Degradation> degradations{};
-  std::vector<Plan> plans{};
-  std::vector<PortTest> portTests{};
-  std::map<std::string, std::int64_t> counters{};  ///< from the beginning on
-  std::optional<Trace> trace{};
-};
 
 /// What a rank holds, and has spent since the run's t = 0.
 struct Resources {
@@ -263,136 +162,33 @@ using ToRank = std::variant<Start, Stop>;
 
 // --- fields ---
 
-template <typename V>
-void visitFields(V& v, Of<Failover> auto& failover) {
-  v.required("peer", failover.peer);
-  v.required("rail", failover.rail);
-  v.required("cause", failover.cause);
-  v.required("where", failover.where);
-  v.required("dead_direction", failover.deadDirection);
-  v.required("stalled", failover.stalled);
-  v.required("told", failover.told);
-  v.required("sending", failover.sending);
-  v.required("receiving", failover.receiving);
-  v.required("detected", failover.detected);
-  v.required("fenced", failover.fenced);
-  v.required("redelivered", failover.redelivered);
-  v.required("resent_bytes", failover.resentBytes);
-  v.required("duplicate_bytes", failover.duplicateBytes);
-  v.required("receive_stall", failover.receiveStall);
-}
-
-template <typename V>
-void visitFields(V& v, Of<Failback> auto& failback) {
-  v.required("peer", failback.peer);
-  v.required("rail", failback.rail);
-  v.required("at", failback.at);
-}
-
-template <typename V>
-void visitFields(V& v, Of<Degradation> auto& change) {
-  v.required("peer", change.peer);
-  v.required("rail", change.rail);
-  v.required("degraded", change.degraded);
-  v.required("share", change.share);
-  v.required("at", change.at);
-}
-
-template <typename V>
-void visitFields(V& v, Of<Health> auto& health) {
-  v.required("send", health.send);
-  v.required("receive", health.receive);
-}
-
-template <typename V>
-void visitFields(V& v, Of<Plan> auto& plan) {
-  v.required("at", plan.at);
-  v.required("communicator", plan.communicator);
-  v.required("epoch", plan.epoch);
-  v.required("operation", plan.operation);
-  v.required("elements", plan.elements);
-  v.required("bytes", plan.bytes);
-  v.required("collective", plan.collective);
-  v.required("algorithm", plan.algorithm);
-  v.required("segments", plan.segments);
-  v.required("tried", plan.tried);
-  v.required("health", plan.health);
-  v.required("predicted_ms", plan.predictedMs);
-  v.required("ring_ms", plan.ringMs);
-  v.required("bound_ms", plan.boundMs);
-  v.required("hash", plan.hash);
-  v.required("latency_us", plan.latencyUs);
-  v.required("per_message_us", plan.perMessageUs);
-  v.required("bandwidth", plan.bandwidth);
-}
-
-template <typename V>
-void visitFields(V& v, Of<SlowPath> auto& path) {
-  v.required("from", path.from);
-  v.required("to", path.to);
-  v.required("share", path.share);
-}
-
-template <typename V>
-void visitFields(V& v, Of<PortTest> auto& test) {
-  v.required("at", test.at);
-  v.required("communicator", test.communicator);
-  v.required("operation", test.operation);
-  v.required("took", test.took);
-  v.required("rounds", test.rounds);
-  v.required("lateness", test.lateness);
-  v.required("complete", test.complete);
-  v.required("changed", test.changed);
-  v.required("slow_paths", test.slowPaths);
-}
-
-template <typename V>
-void visitFields(V& v, Of<Trace> auto& trace) {
-  v.required("kind", trace.kind);
-  v.required("peer", trace.peer);
-  v.required("rail", trace.rail);
-  v.required("at", trace.at);
-  v.required("length", trace.length);
-  v.required("bytes", trace.bytes);
-  v.required("number", trace.number);
-}
-
-/// All lists are of the same events.
-Status checkFields(const Trace& trace);
-
-template <typename V>
-void visitFields(V& v, Of<Network> auto& network) {
-  v.required("failovers", network.failovers);
-  v.required("failbacks", network.failbacks);
-  v.required("degradations", network.degradations);
-  v.required("plans", network.plans);
-  v.required("port_tests", network.portTests);
-  v.required("counters", network.counters);
-  v.required("trace", network.trace);
-}
+/// Calls of a sweep are counted through, and requests of a server are iterations.
+inline constexpr NumberRange kOfIterations{.least = 0, .indexOf = "iterations"};
+inline constexpr NumberRange kOfRequests{.least = 0, .indexOf = "requests"};
+inline constexpr NumberRange kOfRates{.least = 0, .indexOf = "rates"};
 
 template <typename V>
 void visitFields(V& v, Of<Resources> auto& use) {
-  v.required("memory_start", use.memoryStart);
-  v.required("memory_end", use.memoryEnd);
-  v.required("memory_max", use.memoryMax);
-  v.required("files_start", use.filesStart);
-  v.required("files_end", use.filesEnd);
-  v.required("files_max", use.filesMax);
-  v.required("cpu", use.cpu);
-  v.required("system_calls", use.systemCalls);
-  v.required("sent", use.sent);
+  v.required("memory_start", use.memoryStart, kNotNegative);
+  v.required("memory_end", use.memoryEnd, kNotNegative);
+  v.required("memory_max", use.memoryMax, kNotNegative);
+  v.required("files_start", use.filesStart, kNotNegative);
+  v.required("files_end", use.filesEnd, kNotNegative);
+  v.required("files_max", use.filesMax, kNotNegative);
+  v.required("cpu", use.cpu, kNotNegative);
+  v.required("system_calls", use.systemCalls, kNotNegative);
+  v.required("sent", use.sent, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Checked> auto& message) {
-  v.required("wrong", message.wrong);
-  v.required("checked", message.checked);
+  v.required("wrong", message.wrong, kNotNegative);
+  v.required("checked", message.checked, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Joined> auto& message) {
-  v.required("first_iteration", message.firstIteration);
+  v.required("first_iteration", message.firstIteration, kNotNegative);
 }
 
 template <typename V>
@@ -400,24 +196,24 @@ void visitFields(V& /*v*/, Of<Ready> auto& /*message*/) {}
 
 template <typename V>
 void visitFields(V& v, Of<Begin> auto& message) {
-  v.required("iteration", message.iteration);
+  v.required("iteration", message.iteration, kOfIterations);
   v.required("warmup", message.warmup);
-  v.required("at", message.at);
+  v.required("at", message.at, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<End> auto& message) {
-  v.required("iteration", message.iteration);
+  v.required("iteration", message.iteration, kOfIterations);
   v.required("warmup", message.warmup);
-  v.required("at", message.at);
-  v.required("took", message.took);
-  v.required("wrong", message.wrong);
-  v.required("checked", message.checked);
+  v.required("at", message.at, kNotNegative);
+  v.required("took", message.took, kNotNegative);
+  v.required("wrong", message.wrong, kNotNegative);
+  v.required("checked", message.checked, kNotNegative);
   v.required("digest", message.digest);
-  v.required("exposed", message.exposed);
-  v.required("checkpoint", message.checkpoint);
-  v.required("late", message.late);
-  v.required("last", message.last);
+  v.required("exposed", message.exposed, kNotNegative);
+  v.required("checkpoint", message.checkpoint, kNotNegative);
+  v.required("late", message.late, kNotNegative);
+  v.required("last", message.last, kNotNegative);
   v.required("network", message.network);
   v.required("resources", message.resources);
 }
@@ -429,17 +225,17 @@ void visitFields(V& v, Of<Events> auto& message) {
 
 template <typename V>
 void visitFields(V& v, Of<Excluded> auto& message) {
-  v.required("at", message.at);
-  v.required("rails", message.rails);
+  v.required("at", message.at, kNotNegative);
+  v.required("rails", message.rails, kOfRails);
   v.required("network", message.network);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Shrunk> auto& message) {
-  v.required("noticed", message.noticed);
-  v.required("at", message.at);
-  v.required("ranks", message.ranks);
-  v.required("iteration", message.iteration);
+  v.required("noticed", message.noticed, kNotNegative);
+  v.required("at", message.at, kNotNegative);
+  v.required("ranks", message.ranks, kOfRanks);
+  v.required("iteration", message.iteration, kNotNegative);
   v.required("network", message.network);
 }
 
@@ -461,14 +257,14 @@ Status checkFields(const Error& error);
 
 template <typename V>
 void visitFields(V& v, Of<Rate> auto& message) {
-  v.required("rate", message.rate);
-  v.required("at", message.at);
+  v.required("rate", message.rate, kOfRates);
+  v.required("at", message.at, kNotNegative);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Token> auto& message) {
-  v.required("requests", message.requests);
-  v.required("at", message.at);
+  v.required("requests", message.requests, kOfRequests);
+  v.required("at", message.at, kNotNegative);
 }
 
 template <typename V>
@@ -476,16 +272,16 @@ void visitFields(V& /*v*/, Of<Step> auto& /*message*/) {}
 
 template <typename V>
 void visitFields(V& v, Of<Served> auto& message) {
-  v.required("wrong", message.wrong);
-  v.required("checked", message.checked);
-  v.required("late", message.late);
+  v.required("wrong", message.wrong, kNotNegative);
+  v.required("checked", message.checked, kNotNegative);
+  v.required("late", message.late, kNotNegative);
   v.required("network", message.network);
   v.required("resources", message.resources);
 }
 
 template <typename V>
 void visitFields(V& v, Of<Alive> auto& message) {
-  v.required("computes", message.computes);
+  v.required("computes", message.computes, kNotNegative);
 }
 
 template <typename V>

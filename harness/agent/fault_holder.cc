@@ -8,7 +8,7 @@
 
 #include "harness/launch/lifeline.h"
 #include "harness/launch/process.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 #include "injector/faults/verbs_fault.h"
 #include "injector/netlink/namespace.h"

@@ -8,7 +8,7 @@
 namespace faultline::run {
 
 /// What was injected into the faulted runs of these results against what their failovers held to be
-/// broken; injector/fault_table.h says what is right. Pure.
+/// broken; injector/fault_kind.h says what is right. Pure.
 ///
 /// Every failover is counted in the row of the strike that it comes from: the latest one that was
 /// on its rail and at one of its two nodes at its fault's moment, or, when none explains it but one

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::run {

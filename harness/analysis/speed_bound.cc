@@ -14,7 +14,7 @@
 #include "harness/record/goodput.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/stats/quantile.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 #include "injector/netlink/shaper_plan.h"
 

@@ -12,7 +12,7 @@
 #include "harness/scenario/reader.h"
 #include "harness/scenario/vocabulary.h"
 #include "harness/scenario/workload_kind.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/collective.h"

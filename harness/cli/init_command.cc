@@ -24,7 +24,7 @@
 #include "harness/cli/cli.h"
 #include "harness/cli/output.h"
 #include "harness/cli/starter_scenario.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::cli {

@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 
 /// What `faultline inject --target` can name, and how a fault is made for it.
 namespace faultline::cli {

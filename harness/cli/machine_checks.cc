@@ -5,15 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <thread>
 
@@ -24,9 +24,7 @@
 #include "harness/control/goodput_probe.h"
 #include "harness/control/keep_awake.h"
 #include "harness/launch/executable.h"
-#include "harness/launch/privileges.h"
-#include "harness/site/netns/probe.h"
-#include "harness/site/rdma_vm/guest_files.h"
+#include "harness/site/kinds/kinds.h"
 #include "resilient_ccl/fabric/network_findings.h"
 #include "resilient_ccl/fabric/network_snapshot.h"
 #include "resilient_ccl/nccl/counters.h"
@@ -39,11 +37,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kClusterGroup = "clusters inside this machine (network namespaces)";
 constexpr const char* kMachineGroup = "this machine and this build";
 constexpr const char* kLabGroup = "real networks and accelerators (not needed for netns clusters)";
-
-constexpr const char* kRdmaVmGroup = "soft-RoCE in guests of qemu (not needed for netns clusters)";
 
 /// What the build makes of the rooms nccl and nccl_bench: beside the program, in these folders.
 constexpr const char* kPlugin = "libnccl-net-faultline.so";
@@ -53,83 +48,6 @@ constexpr const char* kNcclBench = "nccl_bench";
 constexpr unsigned kEnoughCores = 2;
 /// Of the quick start's four ranks with their buffers, and the controller, with room to spare.
 constexpr long kEnoughMemoryMiB = 512;
-
-/// What doctor knows about the mechanisms that netns::probe() tries, beyond what probe() says.
-struct Mechanism {
-  std::string_view name;
-  bool required;
-  std::string_view neededFor;
-  std::string_view remedy;
-};
-
-constexpr std::string_view kContainer =
-    "use a kernel that has it; in a container, start it with --privileged, or with the "
-    "capabilities NET_ADMIN, NET_RAW and SYS_ADMIN and /proc/sys writable";
-
-constexpr std::array kMechanisms{
-    Mechanism{"privileges", true, "making namespaces and links",
-              "run as root, or allow user namespaces (see what was found)"},
-    Mechanism{"network namespace", true, "one node of a cluster each", kContainer},
-    Mechanism{"network settings", true, "traffic that nothing but the scenario disturbs",
-              kContainer},
-    Mechanism{"veth", true, "rails: the cable between a node and a switch",
-              "modprobe veth as root; or a kernel with CONFIG_VETH"},
-    Mechanism{"port up and down", true, "the faults port_down and port_flap", kContainer},
-    Mechanism{"interface counters", true,
-              "faults in the middle of an iteration, and bytes per rail in the report", kContainer},
-    Mechanism{"packet socket", false, "evidence of faults while the job itself sends nothing",
-              kContainer},
-    Mechanism{"htb and u32", true, "rail_rate, and the fault throttle",
-              "modprobe sch_htb cls_u32 as root; or a kernel with CONFIG_NET_SCH_HTB and "
-              "CONFIG_NET_CLS_U32"},
-    Mechanism{"clsact and cls_bpf", false, "the faults loss and one_way_loss",
-              "modprobe sch_ingress cls_bpf as root; or a kernel with CONFIG_NET_CLS_BPF"},
-    Mechanism{"eBPF programs for packets", false,
-              "faults that look at every packet (docs/faults.md)",
-              "run as root of the machine, outside of a user namespace (CAP_BPF)"},
-    Mechanism{"SOCK_DESTROY", false, "the fault connection_reset (how: reset)",
-              "a kernel with CONFIG_INET_DIAG_DESTROY"},
-    Mechanism{"bridge", true, "the switches of a cluster",
-              "modprobe bridge as root; or a kernel with CONFIG_BRIDGE"},
-    Mechanism{"bridge port state", false, "the faults blackhole and path_flap", kContainer},
-};
-
-void addCluster(std::vector<MachineCheck>& checks) {
-  const auto probed = netns::probe();
-  if (!probed.ok()) {
-    checks.push_back({kClusterGroup, "trial", false, true, probed.status().message(),
-                      "knowing what this kernel can do", "clusters of kind netns",
-                      "see what was found"});
-    return;
-  }
-  for (const netns::Capability& capability : *probed) {
-    const auto* const known =
-        std::find_if(kMechanisms.begin(), kMechanisms.end(),
-                     [&](const Mechanism& row) { return row.name == capability.name; });
-    const bool is_known = known != kMechanisms.end();
-    MachineCheck check{
-        kClusterGroup,      capability.name,
-        capability.ok,      is_known ? known->required : true,
-        capability.details, std::string(is_known ? known->neededFor : "clusters of kind netns"),
-        capability.cost,    std::string(is_known ? known->remedy : "see what was found")};
-    if (capability.ok && capability.name == "privileges") {
-      check.found = ::geteuid() == 0 ? "root" : "root of a user namespace of our own";
-    }
-    checks.push_back(std::move(check));
-  }
-}
-
-/// Whether somebody who is not root could run here as well.
-void addRootless(std::vector<MachineCheck>& checks) {
-  const launch::UserNamespaceFacts facts = launch::readUserNamespaceFacts();
-  const bool blocked =
-      facts.apparmor_restricts || facts.unprivileged_disabled || facts.limit_is_zero;
-  checks.push_back({kClusterGroup, "user namespaces", !blocked, false,
-                    blocked ? launch::explainUserNamespaceRefusal(EPERM, facts).message()
-                            : "no setting forbids them",
-                    "running without root", "everything must be run as root",
-                    "change the setting that was found, or run as root"});
-}
 
 /// The value of a line of /proc/meminfo in MiB, or nothing.
 std::optional<long> meminfoMiB(std::string_view key) {
@@ -355,15 +273,6 @@ void addLab(std::vector<MachineCheck>& checks) {
       "use a login node of a Slurm cluster");
 }
 
-/// What guests with RDMA devices need.
-void addRdmaVm(std::vector<MachineCheck>& checks) {
-  for (const rdma_vm::Need& need : rdma_vm::laboratoryNeeds()) {
-    checks.push_back({kRdmaVmGroup, need.name, need.ok, false, need.found,
-                      "clusters of kind rdma_vm, and faultline lab",
-                      "no real verbs here, unless the machine has RDMA devices", need.remedy});
-  }
-}
-
 }  // namespace
 
 std::string findProgram(std::string_view name, std::string_view path) {
@@ -381,11 +290,14 @@ std::string findProgram(std::string_view name, std::string_view path) {
 }
 
 std::vector<MachineCheck> checkMachine() {
-  std::vector<MachineCheck> checks;
-  addCluster(checks);
-  addRootless(checks);
+  const std::span<const site::Kind* const> kinds = site::kinds();
+  // The quick start's kind first.
+  std::vector<MachineCheck> checks = kinds.front()->checkMachine();
   addMachine(checks);
-  addRdmaVm(checks);
+  for (const site::Kind* const kind : kinds.subspan(1)) {
+    std::vector<MachineCheck> more = kind->checkMachine();
+    std::ranges::move(more, std::back_inserter(checks));
+  }
   addLab(checks);
   return checks;
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 
 /// The scenario that `faultline init` writes. Pure: text in, text out.
 namespace faultline::cli {

@@ -122,17 +122,19 @@ bool collide(const scenario::Target& a, const scenario::Target& b) {
 }  // namespace
 
 Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
-                                          site::Cluster& cluster) {
-  ASSIGN_OR_RETURN(FaultControl control, create(scenario, [&](const scenario::Fault& fault) {
-                     return cluster.makeFault(fault.kind, fault.parameters, targetOf(fault));
-                   }));
+                                          site::Cluster& cluster, const Stop& stop) {
+  const MakeFault make = [&](const scenario::Fault& fault) {
+    return cluster.makeFault(fault.kind, fault.parameters, targetOf(fault));
+  };
+  ASSIGN_OR_RETURN(FaultControl control, create(scenario, make, stop));
   control.network_ = cluster.network();
   return control;
 }
 
-Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
-                                          const MakeFault& make) {
+Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario, const MakeFault& make,
+                                          const Stop& stop) {
   FaultControl control;
+  control.stop_ = stop;
   // Of programs that are not ours nobody knows how many tell of their iterations, or work at all.
   control.foreign_ = scenario.workload.isForeign();
   control.ranks_ = control.foreign_ ? 1 : scenario.cluster.ranks();
@@ -142,6 +144,7 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
   for (const scenario::Fault& spec : scenario::allFaults(scenario)) {
     const scenario::Target target = spec.target.value_or(scenario::Target{});
     ASSIGN_OR_RETURN(std::unique_ptr<injector::Fault> fault, make(spec));
+    fault->stopWhen(stop);
     RETURN_IF_ERROR(fault->prepare().withContext(
         spec.target ? fmt::format("prepare {} on {}", spec.kind, inWords(target))
                     : fmt::format("prepare {}", spec.kind)));
@@ -274,7 +277,11 @@ Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) 
   const std::optional<double> progress = entry.trigger.progress(sampler.nodeBytes(node));
   const std::size_t known = entry.fault->transitions().size();
   entry.fault->lastsFor(entry.spec.durationOf(entry.strikes.size()));
-  RETURN_IF_ERROR(entry.fault->apply().withContext(fmt::format("apply {}", entry.spec.kind)));
+  if (const Status applied = entry.fault->apply(); !applied.ok()) {
+    const Status reverted = entry.fault->revert();
+    return (reverted.ok() ? applied : reverted)
+        .withContext(fmt::format("{} {}", reverted.ok() ? "apply" : "revert", entry.spec.kind));
+  }
   const auto& transitions = entry.fault->transitions();
   Strike& strike = entry.strikes.emplace_back();
   strike.firstTransition = known;
@@ -293,7 +300,8 @@ Status FaultControl::observeLast(Entry& entry) {
   Status others;
   Result<injector::Evidence> evidence = entry.fault->evidence([&] {
     others = stepOthers(entry);
-    return !others.ok();
+    wasStopped_ = wasStopped_ || (stop_ && stop_());
+    return !others.ok() || wasStopped_;
   });
   entry.strikes.back().evidence =
       evidence.ok()

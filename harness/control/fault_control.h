@@ -21,12 +21,17 @@ namespace faultline::run {
 /// often as each is repeated, every time with evidence of its own.
 class FaultControl {
  public:
-  /// Makes and prepares all faults of the scenario, before the measured time.
-  static Result<FaultControl> create(const scenario::Scenario& scenario, site::Cluster& cluster);
+  /// Asked while something is waited for: nobody waits any more.
+  using Stop = std::function<bool()>;
+  /// Makes and prepares all faults of the scenario, before the measured time. kAborted when it is
+  /// told to `stop`; likewise step(), with what was half done taken back.
+  static Result<FaultControl> create(const scenario::Scenario& scenario, site::Cluster& cluster,
+                                     const Stop& stop);
   /// The same, with the faults that `make` makes.
   using MakeFault =
       std::function<Result<std::unique_ptr<injector::Fault>>(const scenario::Fault& fault)>;
-  static Result<FaultControl> create(const scenario::Scenario& scenario, const MakeFault& make);
+  static Result<FaultControl> create(const scenario::Scenario& scenario, const MakeFault& make,
+                                     const Stop& stop = {});
 
   // Marks of the workload. Where a fault counts bytes they are read then, and at each step.
   void warmupIteration(int node, std::uint64_t bytes);
@@ -53,6 +58,8 @@ class FaultControl {
   Status endThoseWithoutDuration();
 
   bool anyActive() const;
+  /// Evidence was still looked for when it was told to stop.
+  bool wasStopped() const { return wasStopped_; }
   /// The ranks were killed; faults that were not due yet wait for their iteration again.
   void restarted();
   /// What the faults have changed so far.
@@ -116,6 +123,8 @@ class FaultControl {
   bool foreign_ = false;                 // programs that are not ours
   std::optional<RequestEnds> requests_;  // of a server
   std::vector<Entry> entries_;
+  Stop stop_;
+  bool wasStopped_ = false;
   std::map<int, TimePoint> begun_;  // iterations, that are not over or a little older
   std::set<int> through_;           // ranks that have ended the latest of them
 };

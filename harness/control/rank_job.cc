@@ -44,6 +44,7 @@ class RankJob final : public Job {
         planned_(run.planned),
         ranks_(run.scenario.cluster.ranks()),
         strategy_(*baseline::findStrategy(planned_.strategy->kind())),
+        counts_(countsOf(scenario_, planned_.block)),
         record_(scenario_, planned_),
         watchdog_(scenario_) {}
   ~RankJob() override;
@@ -109,6 +110,7 @@ class RankJob final : public Job {
   const PlannedRun& planned_;
   const int ranks_;
   const baseline::StrategySpec& strategy_;
+  const wire::Counts counts_;
   RunRecord record_;
   auth::JobKey jobKey_;  // of the present attempt
 
@@ -220,6 +222,7 @@ Status RankJob::tick(TimePoint time) {
 
 Status RankJob::received(int rank, const json& message) {
   ASSIGN_OR_RETURN(const auto said, wire::fromJson<wire::FromRank>(message));
+  RETURN_IF_ERROR(wire::checkIndexes(said, counts_));
   const auto* const begin = std::get_if<wire::Begin>(&said);
   const bool first = begin != nullptr && !record_.table().isOpen(begin->iteration);
   // Why ranks are lost is known here, and by nobody else.

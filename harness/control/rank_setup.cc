@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "harness/baseline/strategy_table.h"
+#include "harness/inference/serving.h"
 #include "resilient_ccl/comm/communicator.h"
 
 namespace faultline::run {
@@ -60,6 +64,28 @@ workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart) 
     config.checkpointPath = checkpointPath(setup, rank);
   }
   return config;
+}
+
+wire::Counts countsOf(const scenario::Scenario& scenario, int block) {
+  const scenario::Workload& workload = scenario.workload;
+  std::int64_t iterations = workload.iterations, warmups = workload.warmupIterations;
+  std::int64_t requests = 0, rates = 0;
+  if (workload.sweeps()) {
+    const std::int64_t cells = std::ssize(cellsOf(workload.collective));
+    iterations *= cells;
+    warmups *= cells;
+  }
+  if (workload.serves()) {
+    const auto arrivals = inference::arrivalsOf(*workload.serving, scenario.seed, block);
+    rates = std::ssize(arrivals);
+    for (const inference::Arrivals& rate : arrivals) requests += std::ssize(rate.requests);
+    iterations = requests;
+  }
+  return {{"ranks", scenario.cluster.ranks()},
+          {"rails", scenario.cluster.rails},
+          {"iterations", std::max(iterations, warmups)},
+          {"requests", requests},
+          {"rates", rates}};
 }
 
 }  // namespace faultline::run

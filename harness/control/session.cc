@@ -48,6 +48,10 @@ class Session {
   /// What one carries.
   void measureRail();
   Status loop();
+  void interrupt() {
+    interrupted_ = true;
+    job_->interrupted();
+  }
   /// Whatever there is by now: faults end, then processes. `well`: they are to be proved before.
   Status takeDown(bool well);
   Observed observed() const;
@@ -67,7 +71,9 @@ Status Session::setUp() {
   run_.sampler.emplace(*run_.cluster);
   RETURN_IF_ERROR(run_.sampler->sample(now()));
   if (run_.planned.arm == reports::Arm::kFaulted) {
-    ASSIGN_OR_RETURN(run_.faults, FaultControl::create(scenario, *run_.cluster));
+    ASSIGN_OR_RETURN(run_.faults, FaultControl::create(scenario, *run_.cluster, [this] {
+                       return run_.interrupt.pending();
+                     }));
     RETURN_IF_ERROR(
         run_.faults->step(now(), *run_.sampler));  // those that are there before the start
   }
@@ -97,8 +103,7 @@ Status Session::loop() {
                                            return job_->received(process, message);
                                          }));
     if (run_.interrupt.pending()) {
-      interrupted_ = true;
-      job_->interrupted();
+      interrupt();
       break;
     }
     const TimePoint time = now();
@@ -135,14 +140,16 @@ Result<SessionResult> Session::execute() {
   SessionResult result;
   job_->note(event::Started{now()});  // until all processes are
   Status status = setUp();
+  const bool begun = status.ok();
+  if (begun) status = loop();
+  if (status.code() == Code::kAborted && run_.interrupt.pending()) {
+    status = okStatus();  // what took long was told to stop
+    interrupt();
+  }
+  RETURN_IF_ERROR(both(status, takeDown(status.ok() && !interrupted_)));
+  if (run_.faults && run_.faults->wasStopped() && !interrupted_) interrupt();
   Observed seen;
-  if (status.code() == Code::kAborted && run_.interrupt.pending()) {  // there is no cluster
-    interrupted_ = true;
-    job_->interrupted();
-  } else {
-    if (status.ok()) status = loop();
-    const bool well = status.ok() && !interrupted_;
-    RETURN_IF_ERROR(both(status, takeDown(well)));
+  if (begun) {
     RETURN_IF_ERROR(job_->conclude());
     ASSIGN_OR_RETURN(result.cluster, run_.cluster->describe());
     seen = observed();

@@ -7,7 +7,7 @@
 
 #include "base/executable.h"
 #include "harness/scenario/fault_kinds.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::scenario {

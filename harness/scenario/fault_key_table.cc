@@ -3,7 +3,7 @@
 
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/table_rows.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
 // The keys of `faults`, `sequences` and `fault_processes`.

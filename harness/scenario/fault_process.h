@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "harness/scenario/scenario.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 
 namespace faultline::scenario {
 

@@ -13,7 +13,7 @@
 #include "harness/scenario/expectation.h"
 #include "harness/scenario/table_rows.h"
 #include "harness/site/kinds/kinds.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::scenario {

@@ -19,7 +19,7 @@
 #include "harness/site/kinds/kinds.h"
 #include "harness/stats/drift.h"
 #include "harness/stats/overhead.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "resilient_ccl/reduction/data_type.h"
 
 /// A scenario as plain data, checked and with defaults filled in. `reader.h` makes it from YAML,
@@ -166,7 +166,7 @@ struct Moments {
 };
 
 struct Fault {
-  std::string kind;                      ///< of injector/fault_table.h
+  std::string kind;                      ///< of injector/fault_kind.h
   injector::FaultParameters parameters;  ///< the kind's own, with defaults filled in
   std::optional<Target> target;          ///< absent only for kinds that need none
   std::variant<At, During, Moments, BeforeStart, After> trigger;

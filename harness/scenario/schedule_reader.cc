@@ -90,11 +90,12 @@ class ScheduleChecker {
       fail(made.status().message());
       return false;
     }
-    const auto report = schedule::verifySchedule(**made);
+    const auto report = schedule::verifySchedule(**made, {.mostWork = workLeft_});
     if (!report.ok()) {
       fail(report.status().message());
       return false;
     }
+    workLeft_ -= report->work;
     if (report->ok()) return true;
     const schedule::Problem& first = report->problems.front();
     const std::int64_t more = std::ssize(report->problems) - 1 + report->moreProblems;
@@ -220,6 +221,7 @@ class ScheduleChecker {
   Findings& findings_;
   std::string path_;  // of the row in hand
   std::string file_;
+  std::int64_t workLeft_ = kMostScheduleWork;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,9 @@ namespace faultline::scenario {
 
 /// Of all rows of a scenario together, so that a result, which has them, can be read again.
 inline constexpr std::size_t kMostScheduleText = 1024 * 1024;
+
+/// What their proofs may take together, as schedule::VerifyOptions::mostWork counts: some seconds.
+inline constexpr std::int64_t kMostScheduleWork = std::int64_t{1} << 33;
 
 /// Sets `content` of a row whose schedule is written down: from the scenario, or from the file that
 /// it names, which is read here and nowhere else. `options` is the row's mapping, `where` the place

@@ -6,7 +6,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/language_table.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::scenario {

@@ -10,7 +10,7 @@
 
 #include "harness/scenario/fault_kinds.h"
 #include "harness/scenario/record_reader.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::scenario {

@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "harness/site/processes.h"
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "wire/guard.h"
 
 /// Where a run takes place. docs/site.md.

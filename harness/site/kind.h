@@ -3,12 +3,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "harness/site/cluster.h"
 #include "harness/site/footprint.h"
 #include "harness/site/limits.h"
-#include "injector/fault_table.h"
+#include "harness/site/machine_check.h"
+#include "injector/fault_kind.h"
 
 namespace faultline::site {
 
@@ -36,6 +38,9 @@ struct Kind {
   Refusal (*refusal)(const injector::FaultKind& kind, const injector::FaultParameters& parameters);
   /// What the cluster itself takes of this machine, with the controller's part of it. Pure.
   Footprint (*footprint)(const ClusterSpec& spec);
+  /// What it needs of this machine, in groups of its own, and whether it is there; tried where that
+  /// is the only way to know, and nothing stays behind. Call it while the process has one thread.
+  std::vector<MachineCheck> (*checkMachine)();
   /// One that is not built yet. kInvalidArgument for a spec that is not possible.
   Result<std::unique_ptr<Cluster>> (*make)(const ClusterSpec& spec);
 };

@@ -12,6 +12,7 @@
 #include "harness/scenario/scenario.h"
 #include "resilient_ccl/auth/job_key.h"
 #include "resilient_ccl/channel/link.h"
+#include "wire/message.h"
 
 namespace faultline::workload {
 
@@ -33,6 +34,7 @@ struct RankConfig {
     bool operator==(const Nic&) const = default;
   };
 
+  int version = wire::kVersion;
   int rank = 0;
   int size = 1;
   /// Processes with another key are refused. A secret: this configuration reaches the rank through
@@ -76,7 +78,11 @@ struct RankConfig {
 
 nlohmann::json toJson(const RankConfig& config);
 
-/// kInvalidArgument, with the field, when one is missing, of another type, or out of range.
+/// kInvalidArgument, with the field, when one is missing, unknown, of another type, or out of
+/// range.
 Result<RankConfig> rankConfigFromJson(const nlohmann::json& json);
+
+/// The JSON Schema of it.
+nlohmann::ordered_json rankConfigSchema();
 
 }  // namespace faultline::workload

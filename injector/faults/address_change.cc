@@ -63,10 +63,10 @@ AddressChange::~AddressChange() {
 }
 
 Status AddressChange::prepare() {
-  ASSIGN_OR_RETURN(const netlink::Link nic,
-                   netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
-  ASSIGN_OR_RETURN(const netlink::Link port,
-                   netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice nic,
+                   netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice port,
+                   netlink::readNetDevice(*target_.attachment.socket, target_.attachment.ifindex));
   ASSIGN_OR_RETURN(const auto addresses,
                    netlink::listAddresses(*target_.nic.socket, target_.nic.ifindex));
   if (!netlink::isOperational(nic)) {
@@ -97,8 +97,8 @@ Status AddressChange::prepare() {
 }
 
 Result<std::uint32_t> AddressChange::countLosses() {
-  ASSIGN_OR_RETURN(const netlink::Link port,
-                   netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice port,
+                   netlink::readNetDevice(*target_.attachment.socket, target_.attachment.ifindex));
   return port.carrier_down_count;
 }
 
@@ -178,7 +178,8 @@ Status AddressChange::awaitWhole() {
   netlink::Socket& socket = *target_.nic.socket;
   const TimePoint deadline = now() + kAddressReturnBudget;
   while (true) {
-    ASSIGN_OR_RETURN(const netlink::Link nic, netlink::readLink(socket, target_.nic.ifindex));
+    ASSIGN_OR_RETURN(const netlink::NetDevice nic,
+                     netlink::readNetDevice(socket, target_.nic.ifindex));
     ASSIGN_OR_RETURN(const auto addresses, netlink::listAddresses(socket, target_.nic.ifindex));
     ASSIGN_OR_RETURN(const int missing, configuration_.missing(socket));
     const bool right = addresses.size() == 1 && addresses.front() == usual_ && missing == 0;

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/netlink/address.h"
 #include "injector/netlink/arp_probe.h"
 #include "injector/netlink/link_target.h"

@@ -81,8 +81,8 @@ Status Blackhole::step(TimePoint now) {
                    netlink::readCounters(*target_.nic.socket, target_.nic.ifindex));
   ASSIGN_OR_RETURN(const netlink::LinkCounters port,
                    netlink::readCounters(*target_.attachment.socket, target_.attachment.ifindex));
-  ASSIGN_OR_RETURN(const netlink::Link link,
-                   netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice link,
+                   netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
   carrier_ = link.carrier;
   transmitted_ = nic.tx_packets - transmitted_before_;
   latest_ = now;

@@ -26,6 +26,7 @@ namespace {
 // What is kept of each of its outputs: a sentence, and room for an error message.
 constexpr std::size_t kKept = 2048;
 constexpr int kLookAgainMilliseconds = 2;
+constexpr int kAskAgainMilliseconds = 10;
 // What a full pipe holds: 64 KiB. A command that never stops writing must not hold up its limit.
 constexpr int kReadsAtOnce = 32;
 // What does not die by SIGKILL waits in the kernel (state D), and may do so for ever.
@@ -188,9 +189,8 @@ const std::vector<char*>& wordsOf(const Prepared& prepared, Step step) {
   static Answer answer;
   for (Step step{}; ::read(channel, &step, sizeof step) == sizeof step;) {
     if (step == Step::kApply) broken = true;
-    // What only looks may end before its time; what changes something may not.
-    const bool looks = step == Step::kPrepare || step == Step::kEvidence;
-    execute(wordsOf(prepared, step), prepared, looks ? channel : -1, answer);
+    // What is half done can be taken back, but not what is half taken back.
+    execute(wordsOf(prepared, step), prepared, step == Step::kRevert ? -1 : channel, answer);
     const bool done = answer.ran && !answer.timed_out && answer.code == 0;
     if (step == Step::kRevert && done) broken = false;
     (void)::send(channel, &answer, sizeof answer, MSG_NOSIGNAL);
@@ -278,8 +278,13 @@ Result<std::optional<CommandEnd>> CommandHolder::receive(bool wait) {
 
 Result<std::optional<CommandEnd>> CommandHolder::ended() { return receive(false); }
 
-Result<CommandEnd> CommandHolder::run(Step step) {
+Result<CommandEnd> CommandHolder::run(Step step, const std::function<bool()>& stop) {
   RETURN_IF_ERROR(begin(step));
+  while (stop) {
+    if (stop()) return errorf(Code::kAborted, "nobody waits for it any more");
+    pollfd answer{channel_.get(), POLLIN, 0};
+    if (::poll(&answer, 1, kAskAgainMilliseconds) != 0) break;
+  }
   ASSIGN_OR_RETURN(std::optional<CommandEnd> end, receive(true));
   return std::move(*end);
 }

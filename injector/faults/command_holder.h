@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,14 +54,15 @@ class CommandHolder {
   CommandHolder(const CommandHolder&) = delete;
   CommandHolder& operator=(const CommandHolder&) = delete;
 
-  /// Starts the command. The one before, if it still runs, is killed if it only looks (`prepare`,
-  /// `evidence`), and is waited for otherwise.
+  /// Starts the command. The one before, if it still runs, is killed, but for `revert`, which is
+  /// waited for.
   Status begin(Step step);
   /// How the command of begin() has ended; nothing: it still runs. kUnavailable: the holder has
   /// ended.
   Result<std::optional<CommandEnd>> ended();
   /// Both, waiting for the end: for `limit` and a second at most. No signal ends that earlier.
-  Result<CommandEnd> run(Step step);
+  /// kAborted when it was told to `stop`: the command runs on until the next one, or the end.
+  Result<CommandEnd> run(Step step, const std::function<bool()>& stop = {});
 
  private:
   CommandHolder(pid_t process, UniqueFd channel)

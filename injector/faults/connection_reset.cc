@@ -183,8 +183,8 @@ Status ConnectionReset::step(TimePoint /*now*/) {
   for (const netlink::TcpConnection& connection : left) {
     if (victims_.contains(connection.ends)) established_.insert(connection.ends);
   }
-  ASSIGN_OR_RETURN(const netlink::Link link,
-                   netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice link,
+                   netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
   carrier_ = link.carrier;
   return okStatus();
 }

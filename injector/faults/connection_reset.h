@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/netlink/link_target.h"
 #include "injector/netlink/segment_watch.h"
 #include "injector/netlink/tcp_connections.h"

@@ -15,7 +15,7 @@
 
 #include "base/units.h"
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/checked_probe.h"
 #include "injector/faults/crossing_probe.h"
 #include "injector/faults/fault_list.h"
@@ -360,8 +360,8 @@ class Corrupt final : public Fault {
       return CheckedProbe::open(target_.nic, {socket, target_.siblings.front()},
                                 Listening::kLeaving, probes);
     }
-    ASSIGN_OR_RETURN(const netlink::Link port,
-                     netlink::readLink(*socket, target_.attachment.ifindex));
+    ASSIGN_OR_RETURN(const netlink::NetDevice port,
+                     netlink::readNetDevice(*socket, target_.attachment.ifindex));
     return CheckedProbe::open({socket, port.bridge_ifindex}, target_.nic, Listening::kTakenIn,
                               probes);
   }

@@ -23,8 +23,8 @@ Result<CrossingProbe> CrossingProbe::open(const netlink::LinkTarget& target, int
                   "the switch has no other port, so there is nobody to be cut off from");
   }
   netlink::Socket& switch_socket = *target.attachment.socket;
-  ASSIGN_OR_RETURN(const netlink::Link port,
-                   netlink::readLink(switch_socket, target.attachment.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice port,
+                   netlink::readNetDevice(switch_socket, target.attachment.ifindex));
   if (port.bridge_port_state < 0) {
     return errorf(Code::kUnsupported, "{} is not a port of a bridge", port.name);
   }

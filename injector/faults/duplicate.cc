@@ -1,22 +1,19 @@
 #include <linux/pkt_cls.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
-#include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/crossing_probe.h"
 #include "injector/faults/fault_list.h"
-#include "injector/faults/port_program.h"
+#include "injector/faults/port_program_fault.h"
 #include "injector/faults/share_proof.h"
-#include "injector/faults/still_watch.h"
 #include "injector/faults/usual_rows.h"
 
 namespace faultline::injector {
@@ -68,114 +65,61 @@ std::vector<bpf_insn> duplicate(double share, int ifindex, netlink::Passing pass
 
 /// A share of the packets of a link arrives twice. Evidence: more probe frames arrive than were
 /// sent, by this share.
-class Duplicate final : public Fault {
+class Duplicate final : public PortProgramFault {
  public:
   Duplicate(const FaultParameters& parameters, const netlink::LinkTarget& target)
-      : target_(target), program_(target) {
+      : PortProgramFault("duplicate", target) {
     const double share = parameters.get<Percent>("percent").value / kWholeInPercent;
     const auto& direction = parameters.get<std::string>("direction");
     out_ = direction == "in" ? 0 : share;
     in_ = direction == "out" ? 0 : share;
   }
 
-  ~Duplicate() override {
-    const Status status = revert();
-    if (!status.ok()) spdlog::error("duplicate: {}", status.message());
-  }
-
-  Status prepare() override {
-    RETURN_IF_ERROR(CrossingProbe::requireWhole(target_).withContext("duplicate"));
-    return program_.tryOut(programs(0)).withContext("duplicate");
-  }
-
-  Status apply() override {
-    applied_ = true;
-    probing_ = false;
-    const Status status = transit(true, [&] { return program_.install(programs(1)); });
-    if (!status.ok()) applied_ = false;  // install() leaves nothing behind
-    return status;
-  }
-
-  Status step(TimePoint now) override {
-    if (!probing_) RETURN_IF_ERROR(beginProbing());
-    if (conclusive()) return okStatus();
-    RETURN_IF_ERROR(probe_->step());
-    latest_ = now;
-    const bool there = probe_->allSent() && probe_->arrived() > 0 && probe_->control() > 0;
-    if (there && !reached_) reached_ = now;
-    return okStatus();
-  }
-
-  Status revert() override {
-    if (!applied_) return okStatus();
-    RETURN_IF_ERROR(transit(false, [&] { return program_.remove(); }));
-    applied_ = false;
-    return okStatus();
-  }
-
-  std::string mechanism() const override { return PortProgram::kMechanism; }
+  Status prepare() override { return tryOut(); }
 
  protected:
-  bool conclusive() const override {
-    return probing_ && reached_ && latest_ - *reached_ >= kStill && fits(out_, probe_->out()) &&
-           fits(in_, probe_->in());
+  std::vector<netlink::PacketProgram> programs(bool broken) const override {
+    std::vector<netlink::PacketProgram> all;
+    for (const netlink::Passing passing : {netlink::Passing::kReceived, netlink::Passing::kSent}) {
+      const double share = passing == netlink::Passing::kReceived ? out_ : in_;
+      if (share <= 0) continue;
+      all.push_back({passing, duplicate(broken ? share : 0, target_.attachment.ifindex, passing)});
+    }
+    return all;
   }
 
-  Evidence verdict() const override {
-    if (!probing_) return {"duplicate", "probes across the link", "nothing was observed", false};
-    const int sent = probe_->sent();
-    return {
-        "duplicate", "probes across the link",
-        fmt::format("of {} probes in each direction {} left the switch by another port: {}; {} "
-                    "left it towards the NIC: {}",
-                    sent, probe_->out(), shareInWords("twice", out_, sent, probe_->out() - sent),
-                    probe_->in(), shareInWords("twice", in_, sent, probe_->in() - sent)),
-        conclusive()};
+  Result<std::vector<CrossingProbe>> openProbes() const override {
+    const int probes = std::max(probesForShare(out_), probesForShare(in_));
+    ASSIGN_OR_RETURN(CrossingProbe probe, CrossingProbe::open(target_, probes));
+    std::vector<CrossingProbe> all;
+    all.push_back(std::move(probe));
+    return all;
+  }
+
+  bool fits() const override { return fits(out_, probe().out()) && fits(in_, probe().in()); }
+
+  std::string seen() const override {
+    const int sent = probe().sent();
+    return fmt::format(
+        "of {} probes in each direction {} left the switch by another port: {}; {} "
+        "left it towards the NIC: {}",
+        sent, probe().out(), shareInWords("twice", out_, sent, probe().out() - sent), probe().in(),
+        shareInWords("twice", in_, sent, probe().in() - sent));
   }
 
  private:
+  const CrossingProbe& probe() const { return probes_.front(); }
+
   /// Without a share, nothing comes twice, and a queue may have dropped some.
   bool fits(double share, int passed) const {
-    const int sent = probe_->sent();
+    const int sent = probe().sent();
     if (share <= 0) return passed > 0 && passed <= sent;
     // Of copies as of others: there are 1 + share times as many as probes.
     return fitsShare(share, sent, passed - sent, {.fewer = kQueueShare * (1 + share)});
   }
 
-  /// `factor` 0: all is there, and nothing is done.
-  std::vector<netlink::PacketProgram> programs(double factor) const {
-    std::vector<netlink::PacketProgram> all;
-    for (const netlink::Passing passing : {netlink::Passing::kReceived, netlink::Passing::kSent}) {
-      const double share = passing == netlink::Passing::kReceived ? out_ : in_;
-      if (share <= 0) continue;
-      all.push_back({passing, duplicate(factor * share, target_.attachment.ifindex, passing)});
-    }
-    return all;
-  }
-
-  Status beginProbing() {
-    if (probe_) {
-      RETURN_IF_ERROR(probe_->restart());
-    } else {
-      const int probes = std::max(probesForShare(out_), probesForShare(in_));
-      ASSIGN_OR_RETURN(CrossingProbe probe, CrossingProbe::open(target_, probes));
-      probe_.emplace(std::move(probe));
-    }
-    reached_.reset();
-    probing_ = true;
-    return okStatus();
-  }
-
-  netlink::LinkTarget target_;
   double out_ = 0;
   double in_ = 0;
-  PortProgram program_;
-  bool applied_ = false;
-
-  std::optional<CrossingProbe> probe_;  // from the first strike on
-  bool probing_ = false;                // since the last one
-  TimePoint latest_{};
-  std::optional<TimePoint> reached_;  ///< when the probes had left the NIC and the switch
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,7 +14,7 @@
 #include "base/executable.h"
 #include "base/printable.h"
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/command_holder.h"
 #include "injector/faults/fault_list.h"
 #include "injector/netlink/address.h"
@@ -89,11 +90,13 @@ class External final : public Fault {
     if (!status.ok()) spdlog::error("external: {}", status.message());
   }
 
+  void stopWhen(std::function<bool()> stop) override { stop_ = std::move(stop); }
+
   Status prepare() override {
     commands_.environment = target_.calledBy;
     if (target_.nic.socket != nullptr) {
-      ASSIGN_OR_RETURN(const netlink::Link nic,
-                       netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+      ASSIGN_OR_RETURN(const netlink::NetDevice nic,
+                       netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
       commands_.environment.push_back("FAULTLINE_INTERFACE=" + nic.name);
       ASSIGN_OR_RETURN(const std::vector<netlink::Ipv4Address> addresses,
                        netlink::listAddresses(*target_.nic.socket, target_.nic.ifindex));
@@ -102,7 +105,7 @@ class External final : public Fault {
       }
     }
     RETURN_IF_ERROR(startHolder());
-    ASSIGN_OR_RETURN(const CommandEnd end, holder_->run(Step::kPrepare));
+    ASSIGN_OR_RETURN(const CommandEnd end, holder_->run(Step::kPrepare, stop_));
     if (!end.ok()) return Status(Code::kUnavailable, whyNot(Step::kPrepare, end));
     return requireWhole();
   }
@@ -177,7 +180,7 @@ class External final : public Fault {
 
   /// Evidence that is there before the fault would prove nothing.
   Status requireWhole() {
-    ASSIGN_OR_RETURN(const CommandEnd end, holder_->run(Step::kEvidence));
+    ASSIGN_OR_RETURN(const CommandEnd end, holder_->run(Step::kEvidence, stop_));
     if (!proves(end)) return okStatus();
     return errorf(Code::kUnavailable,
                   "evidence: '{}' says before anything is broken: {}: it is to fail then, or it "
@@ -208,9 +211,10 @@ class External final : public Fault {
   }
 
   Status carryOut(Step step) {
-    ASSIGN_OR_RETURN(const CommandEnd end, holder_->run(step));
+    const bool reverts = step == Step::kRevert;
+    ASSIGN_OR_RETURN(const CommandEnd end, holder_->run(step, reverts ? nullptr : stop_));
     if (end.ok()) return okStatus();
-    return Status(step == Step::kRevert ? Code::kNotRestored : Code::kIo, whyNot(step, end));
+    return Status(reverts ? Code::kNotRestored : Code::kIo, whyNot(step, end));
   }
 
   std::string whyNot(Step step, const CommandEnd& end) const {
@@ -233,6 +237,7 @@ class External final : public Fault {
   std::array<std::string, kSteps> lines_;
   HeldCommands commands_;
   std::unique_ptr<CommandHolder> holder_;
+  std::function<bool()> stop_;
   bool applied_ = false;
 
   // Since the last strike.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 
 /// Every fault, in the order in which they are listed: one line each. A fault's file defines the
 /// constant beside the class that it describes. For those files and registry.cc only: everybody

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/brief_fault.h"
 #include "injector/faults/flap_clock.h"
 

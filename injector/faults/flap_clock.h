@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 
 namespace faultline::injector {
 

@@ -11,7 +11,8 @@ constexpr int kForwarding = static_cast<int>(BridgePortState::kForwarding);
 }  // namespace
 
 Status Forwarding::prepare() {
-  ASSIGN_OR_RETURN(const netlink::Link port, netlink::readLink(*end_.socket, end_.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice port,
+                   netlink::readNetDevice(*end_.socket, end_.ifindex));
   if (port.bridge_port_state < 0 || port.bridge_port_state == kForwarding) return okStatus();
   return errorf(Code::kUnavailable, "{} does not forward even now", port.name);
 }
@@ -27,7 +28,8 @@ Status Forwarding::resume() {
 }
 
 Status Forwarding::checkResumed() {
-  ASSIGN_OR_RETURN(const netlink::Link port, netlink::readLink(*end_.socket, end_.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice port,
+                   netlink::readNetDevice(*end_.socket, end_.ifindex));
   if (!port.admin_up || !port.carrier || port.bridge_port_state == kForwarding) return okStatus();
   return errorf(Code::kInternal, "{} is in state {} after reverting", port.name,
                 port.bridge_port_state);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/netlink/link_target.h"
 
 namespace faultline::injector {

@@ -83,9 +83,10 @@ Status LateDelivery::openSide(bool out) {
   if (out) {
     sources.push_back({.ifindex = port.ifindex});
   } else {
-    ASSIGN_OR_RETURN(const netlink::Link own, netlink::readLink(*port.socket, port.ifindex));
-    ASSIGN_OR_RETURN(const netlink::Link nic,
-                     netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+    ASSIGN_OR_RETURN(const netlink::NetDevice own,
+                     netlink::readNetDevice(*port.socket, port.ifindex));
+    ASSIGN_OR_RETURN(const netlink::NetDevice nic,
+                     netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
     sources.push_back({.ifindex = own.bridge_ifindex, .passing = netlink::Passing::kSent});
     for (const int sibling : target_.siblings) {
       sources.push_back({.ifindex = sibling, .destination = nic.mac});

@@ -116,8 +116,8 @@ Status Loss::step(TimePoint now) {
     probing_ = true;
   }
   RETURN_IF_ERROR(probe_->step());
-  ASSIGN_OR_RETURN(const netlink::Link link,
-                   netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice link,
+                   netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
   carrier_ = link.carrier;
   received_ = port.rx_packets - received_before_;
   latest_ = now;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/crossing_probe.h"
 #include "injector/netlink/drop_filter.h"
 #include "injector/netlink/link_target.h"

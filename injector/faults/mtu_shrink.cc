@@ -2,21 +2,19 @@
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
 #include <netinet/in.h>
-#include <spdlog/spdlog.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/crossing_probe.h"
 #include "injector/faults/fault_list.h"
-#include "injector/faults/port_program.h"
-#include "injector/faults/still_watch.h"
+#include "injector/faults/port_program_fault.h"
 #include "injector/faults/usual_rows.h"
 #include "injector/netlink/interface.h"
 
@@ -110,125 +108,71 @@ std::vector<bpf_insn> dropAbove(Bytes size) {
 /// Packets above a size vanish on a link that otherwise works (a black hole of path MTU discovery:
 /// nobody is told). Evidence: of probe frames across the link those of exactly this size pass, and
 /// of those with one byte more none.
-class MtuShrink final : public Fault {
+class MtuShrink final : public PortProgramFault {
  public:
   MtuShrink(const FaultParameters& parameters, const netlink::LinkTarget& target)
-      : target_(target),
+      : PortProgramFault("mtu_shrink", target),
         size_(parameters.get<Size>("size").bytes),
-        direction_(parameters.get<std::string>("direction")),
-        program_(target) {}
-
-  ~MtuShrink() override {
-    const Status status = revert();
-    if (!status.ok()) spdlog::error("mtu_shrink: {}", status.message());
-  }
+        direction_(parameters.get<std::string>("direction")) {}
 
   Status prepare() override {
-    ASSIGN_OR_RETURN(const netlink::Link nic,
-                     netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
-    if (size_ >= Bytes{nic.mtu}) {
-      return errorf(Code::kInvalidArgument,
-                    "mtu_shrink: size: {} bytes are not below the MTU of {}, {} bytes: no packet "
-                    "would vanish",
-                    size_, nic.name, nic.mtu);
-    }
-    RETURN_IF_ERROR(CrossingProbe::requireWhole(target_, smallestThatVanishes())
-                        .withContext("mtu_shrink: packets of size and one byte more"));
-    return program_.tryOut(programs(kLargestPossible)).withContext("mtu_shrink");
+    ASSIGN_OR_RETURN(const netlink::NetDevice nic,
+                     netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
+    if (size_ < Bytes{nic.mtu}) return tryOut(smallestThatVanishes());
+    return errorf(Code::kInvalidArgument,
+                  "mtu_shrink: size: {} bytes are not below the MTU of {}, {} bytes: no packet "
+                  "would vanish",
+                  size_, nic.name, nic.mtu);
   }
-
-  Status apply() override {
-    applied_ = true;
-    probing_ = false;
-    const Status status = transit(true, [&] { return program_.install(programs(size_)); });
-    if (!status.ok()) applied_ = false;  // install() leaves nothing behind
-    return status;
-  }
-
-  Status step(TimePoint now) override {
-    if (!probing_) RETURN_IF_ERROR(beginProbing());
-    if (conclusive()) return okStatus();
-    RETURN_IF_ERROR(fitting_->step());
-    RETURN_IF_ERROR(larger_->step());
-    ASSIGN_OR_RETURN(const netlink::Link nic,
-                     netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
-    carrier_ = nic.carrier;
-    latest_ = now;
-    const bool there = fitting_->allSent() && larger_->allSent() && larger_->arrived() > 0 &&
-                       larger_->control() > 0;
-    if (there && !reached_) reached_ = now;
-    return okStatus();
-  }
-
-  Status revert() override {
-    if (!applied_) return okStatus();
-    RETURN_IF_ERROR(transit(false, [&] { return program_.remove(); }));
-    applied_ = false;
-    return okStatus();
-  }
-
-  std::string mechanism() const override { return PortProgram::kMechanism; }
 
  protected:
-  bool conclusive() const override {
-    return probing_ && reached_ && latest_ - *reached_ >= kStill && carrier_ &&
-           fitting_->out() > 0 && fitting_->in() > 0 && (larger_->out() == 0) == strikes("out") &&
-           (larger_->in() == 0) == strikes("in");
-  }
-
-  Evidence verdict() const override {
-    if (!probing_) return {"mtu_shrink", "probes across the link", "nothing was observed", false};
-    return {
-        "mtu_shrink", "probes across the link",
-        fmt::format("the NIC {} its carrier; of {} probes of {} bytes in each direction {} left "
-                    "the switch by other ports, and {} towards the NIC; of {} with one byte "
-                    "more {} and {}",
-                    carrier_ ? "kept" : "lost", fitting_->sent(), size_, fitting_->out(),
-                    fitting_->in(), larger_->sent(), larger_->out(), larger_->in()),
-        conclusive()};
-  }
-
- private:
-  std::size_t smallestThatVanishes() const { return static_cast<std::size_t>(size_) + 1; }
-
-  bool strikes(std::string_view way) const { return direction_ == "both" || direction_ == way; }
-
-  std::vector<netlink::PacketProgram> programs(Bytes size) const {
+  std::vector<netlink::PacketProgram> programs(bool broken) const override {
+    const Bytes size = broken ? size_ : kLargestPossible;
     std::vector<netlink::PacketProgram> all;
     if (strikes("out")) all.push_back({netlink::Passing::kReceived, dropAbove(size)});
     if (strikes("in")) all.push_back({netlink::Passing::kSent, dropAbove(size)});
     return all;
   }
 
-  Status beginProbing() {
-    if (fitting_) {
-      RETURN_IF_ERROR(fitting_->restart());
-      RETURN_IF_ERROR(larger_->restart());
-    } else {
-      const auto size = static_cast<std::size_t>(size_);
-      ASSIGN_OR_RETURN(CrossingProbe fitting, CrossingProbe::open(target_, kProbes, size));
-      ASSIGN_OR_RETURN(CrossingProbe larger,
-                       CrossingProbe::open(target_, kProbes, smallestThatVanishes()));
-      fitting_.emplace(std::move(fitting));
-      larger_.emplace(std::move(larger));
+  Result<std::vector<CrossingProbe>> openProbes() const override {
+    std::vector<CrossingProbe> all;
+    for (const std::size_t size : {static_cast<std::size_t>(size_), smallestThatVanishes()}) {
+      ASSIGN_OR_RETURN(CrossingProbe probe, CrossingProbe::open(target_, kProbes, size));
+      all.push_back(std::move(probe));
     }
-    reached_.reset();
-    probing_ = true;
+    return all;
+  }
+
+  Status look() override {
+    ASSIGN_OR_RETURN(const netlink::NetDevice nic,
+                     netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
+    carrier_ = nic.carrier;
     return okStatus();
   }
 
-  netlink::LinkTarget target_;
+  bool fits() const override {
+    return carrier_ && fitting().out() > 0 && fitting().in() > 0 &&
+           (larger().out() == 0) == strikes("out") && (larger().in() == 0) == strikes("in");
+  }
+
+  std::string seen() const override {
+    return fmt::format(
+        "the NIC {} its carrier; of {} probes of {} bytes in each direction {} left "
+        "the switch by other ports, and {} towards the NIC; of {} with one byte "
+        "more {} and {}",
+        carrier_ ? "kept" : "lost", fitting().sent(), size_, fitting().out(), fitting().in(),
+        larger().sent(), larger().out(), larger().in());
+  }
+
+ private:
+  std::size_t smallestThatVanishes() const { return static_cast<std::size_t>(size_) + 1; }
+  bool strikes(std::string_view way) const { return direction_ == "both" || direction_ == way; }
+  const CrossingProbe& fitting() const { return probes_.front(); }
+  const CrossingProbe& larger() const { return probes_.back(); }
+
   Bytes size_;
   std::string direction_;
-  PortProgram program_;
-  bool applied_ = false;
-
-  std::optional<CrossingProbe> fitting_;  // from the first strike on
-  std::optional<CrossingProbe> larger_;
-  bool probing_ = false;  // since the last one
   bool carrier_ = false;
-  TimePoint latest_{};
-  std::optional<TimePoint> reached_;  ///< when the probes had left the NIC and the switch
 };
 
 }  // namespace

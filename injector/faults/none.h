@@ -1,7 +1,7 @@
 #pragma once
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/netlink/link_target.h"
 
 namespace faultline::injector {

@@ -63,8 +63,8 @@ Status PathCut::openProbes() {
   if (others_.size() > kMostOtherPorts) others_.resize(kMostOtherPorts);
   // The switch itself gets broadcasts of every port that forwards, isolated or not: so it is seen
   // that the two reach the switch also while faults have the other ports.
-  ASSIGN_OR_RETURN(const netlink::Link attachment,
-                   netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice attachment,
+                   netlink::readNetDevice(*target_.attachment.socket, target_.attachment.ifindex));
   switch_listens_ = attachment.bridge_ifindex != 0;
   for (Way& way : ways_) {
     std::vector<int> listeners{way.to.ifindex};
@@ -81,7 +81,8 @@ Status PathCut::noteForwarding(bool begins) {
   if (begins) forwarding_ = others_;
   std::vector<int> still;
   for (const int port : forwarding_) {
-    ASSIGN_OR_RETURN(const netlink::Link link, netlink::readLink(*target_.attachment.socket, port));
+    ASSIGN_OR_RETURN(const netlink::NetDevice link,
+                     netlink::readNetDevice(*target_.attachment.socket, port));
     if (netlink::isOperational(link)) still.push_back(port);
   }
   forwarding_ = std::move(still);
@@ -161,8 +162,8 @@ Status PathCut::step(TimePoint now) {
   bool there = true;
   for (Way& way : ways_) {
     RETURN_IF_ERROR(way.probe->step());
-    ASSIGN_OR_RETURN(const netlink::Link nic,
-                     netlink::readLink(*way.from.socket, way.from.ifindex));
+    ASSIGN_OR_RETURN(const netlink::NetDevice nic,
+                     netlink::readNetDevice(*way.from.socket, way.from.ifindex));
     carriers_ = carriers_ && nic.carrier;
     there = there && way.probe->allSent() && reached(way);
   }

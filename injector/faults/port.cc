@@ -47,10 +47,10 @@ Status Port::awaitWhole() {
 }
 
 Result<std::string> Port::whatIsWrong() {
-  ASSIGN_OR_RETURN(const netlink::Link nic,
-                   netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
-  ASSIGN_OR_RETURN(const netlink::Link attachment,
-                   netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice nic,
+                   netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice attachment,
+                   netlink::readNetDevice(*target_.attachment.socket, target_.attachment.ifindex));
   if (!nic.admin_up) return std::string("the NIC is switched off");
   if (!attachment.admin_up) return std::string("the switch's port is switched off");
   if (!nic.carrier || !attachment.carrier) return std::string("no carrier");

@@ -44,7 +44,7 @@ Status PortDown::prepare() { return port_.prepare(); }
 
 Status PortDown::apply() {
   const netlink::LinkEnd& end = port_.otherEnd();
-  ASSIGN_OR_RETURN(const netlink::Link link, netlink::readLink(*end.socket, end.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice link, netlink::readNetDevice(*end.socket, end.ifindex));
   losses_before_ = link.carrier_down_count;
   losses_ = 0;
   applied_ = down_ = true;  // before the call: if it fails half-way, revert() has something to do
@@ -56,7 +56,7 @@ Status PortDown::apply() {
 Status PortDown::step(TimePoint now) {
   if (conclusive()) return okStatus();
   const netlink::LinkEnd& end = port_.otherEnd();
-  ASSIGN_OR_RETURN(const netlink::Link link, netlink::readLink(*end.socket, end.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice link, netlink::readNetDevice(*end.socket, end.ifindex));
   ASSIGN_OR_RETURN(const netlink::LinkCounters counters,
                    netlink::readCounters(*end.socket, end.ifindex));
   carrier_ = link.carrier;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/brief_fault.h"
 #include "injector/faults/port.h"
 #include "injector/faults/still_watch.h"

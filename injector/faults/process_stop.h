@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/node_processes.h"
 #include "injector/faults/still_watch.h"
 #include "injector/netlink/link_target.h"

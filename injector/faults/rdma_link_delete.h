@@ -4,7 +4,7 @@
 #include <string>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/rdma/link_deletion.h"
 #include "injector/rdma/target_device.h"
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/still_watch.h"
 #include "injector/netlink/address.h"
 #include "injector/rdma/target_device.h"

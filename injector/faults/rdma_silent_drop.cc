@@ -220,7 +220,7 @@ Status RdmaSilentDrop::step(TimePoint now) {
   }
   ASSIGN_OR_RETURN(const netlink::RoceCount passed, tap_->count());
   ASSIGN_OR_RETURN(const rdma::Port port, device_->readPort());
-  ASSIGN_OR_RETURN(const netlink::Link link, device_->readNetdev());
+  ASSIGN_OR_RETURN(const netlink::NetDevice link, device_->readNetdev());
   view_.carrier = link.carrier;
   view_.state = port.state;
   view_.device_sent = sentPackets(counters).value_or(0) - device_sent_before_;
@@ -237,7 +237,7 @@ Status RdmaSilentDrop::stepAdapter(TimePoint now) {
   last_look_ = now;
   ASSIGN_OR_RETURN(const AdapterCounts counts, readAdapterCounts(*device_));
   ASSIGN_OR_RETURN(const rdma::Port port, device_->readPort());
-  ASSIGN_OR_RETURN(const netlink::Link link, device_->readNetdev());
+  ASSIGN_OR_RETURN(const netlink::NetDevice link, device_->readNetdev());
   view_.carrier = link.carrier;
   view_.state = port.state;
   silence_.observe(now, counts, view_.portLives());

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/rdma_adapter_silence.h"
 #include "injector/faults/still_watch.h"
 #include "injector/netlink/roce_tap.h"

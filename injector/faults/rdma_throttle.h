@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/rate_meter.h"
 #include "injector/faults/rdma_rate_change.h"
 #include "injector/faults/throttle_plan.h"

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 
 /// All faults: what describes them (no I/O, no netlink in sight of who asks), and how one is made.
 namespace faultline::injector {

@@ -26,7 +26,7 @@
 #include "base/unique_fd.h"
 #include "base/units.h"
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/crossing_probe.h"
 #include "injector/faults/fault_list.h"
 #include "injector/faults/port_program.h"
@@ -508,7 +508,7 @@ class Reorder final : public Fault {
 
   /// From the NIC to the switch itself, and from the switch itself to the NIC.
   Status beginProbing() {
-    ASSIGN_OR_RETURN(const netlink::Link port,
+    ASSIGN_OR_RETURN(const netlink::NetDevice port,
                      netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex));
     const netlink::LinkEnd bridge{target_.attachment.socket, port.bridge_ifindex};
     for (Side& side : sides_) {

@@ -101,8 +101,8 @@ Status Throttle::prepare() {
     if (!state.ok()) return state.status();
     ASSIGN_OR_RETURN(side.plan, planThrottle(state->rate, rate_));
     side.meter = side.plan.meter();
-    ASSIGN_OR_RETURN(const netlink::Link other,
-                     netlink::readLink(*side.to.socket, side.to.ifindex));
+    ASSIGN_OR_RETURN(const netlink::NetDevice other,
+                     netlink::readNetDevice(*side.to.socket, side.to.ifindex));
     side.destination = other.mac;
   }
   return okStatus();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/throttle_plan.h"
 #include "injector/netlink/frame_socket.h"
 #include "injector/netlink/link_target.h"

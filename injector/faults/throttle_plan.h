@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/backlog_meter.h"
 
 namespace faultline::injector {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 
 /// What the descriptions of several faults have in common.
 namespace faultline::injector {

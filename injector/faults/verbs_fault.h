@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/rate_meter.h"
 #include "injector/netlink/link_target.h"
 #include "injector/verbs/connection.h"

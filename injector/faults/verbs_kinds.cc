@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/fault_list.h"
 #include "injector/faults/usual_rows.h"
 #include "injector/faults/verbs_fault.h"
@@ -18,6 +20,17 @@ template <verbs::Effect effect>
 std::unique_ptr<Fault> makeVerbs(const FaultParameters& parameters,
                                  const netlink::LinkTarget& target) {
   return std::make_unique<VerbsFault>(effect, parameters, programsOf(target));
+}
+
+/// One list behind the other.
+template <std::size_t kFirst, std::size_t kSecond>
+constexpr std::array<ParameterSpec, kFirst + kSecond> joined(
+    const std::array<ParameterSpec, kFirst>& first,
+    const std::array<ParameterSpec, kSecond>& second) {
+  std::array<ParameterSpec, kFirst + kSecond> all{};
+  std::ranges::copy(first, all.begin());
+  std::ranges::copy(second, all.begin() + kFirst);
+  return all;
 }
 
 constexpr std::array<std::string_view, 2> kPicks{"all", "one"};
@@ -102,77 +115,42 @@ constexpr ParameterSpec kVerbsSeed{
     "seed", ParameterType::kInteger, "1", "of what is random: the same seed, the same choices", {},
     0,      kMostOperations};
 
-constexpr std::array kQpErrorParameters{kPickOne,     kDevice,  kQpNumber,        kPeerQpNumber,
-                                        kPeerLid,     kPeerGid, kAfterOperations, kAfterBytes,
-                                        kProbability, kBudget,  kVerbsSeed};
-constexpr std::array kPostErrorParameters{
-    ParameterSpec{"errno", ParameterType::kEnum, "ENOMEM", "what posting returns", kErrnoNames},
-    kSide,
-    kPickAll,
-    kDevice,
-    kQpNumber,
-    kPeerQpNumber,
-    kPeerLid,
-    kPeerGid,
-    kAfterOperations,
-    kAfterBytes,
-    kProbability,
-    kBudget,
-    kVerbsSeed};
-constexpr std::array kCompletionRewriteParameters{
-    ParameterSpec{"status", ParameterType::kEnum, "retry_exc_err",
-                  "the status that a successful completion gets; its vendor_err becomes 0xfa171d00",
-                  kStatusNames},
-    kSide,
-    kPickAll,
-    kDevice,
-    kQpNumber,
-    kPeerQpNumber,
-    kPeerLid,
-    kPeerGid,
-    kAfterOperations,
-    kAfterBytes,
-    kProbability,
-    kBudget,
-    kVerbsSeed};
-constexpr std::array kCompletionLossParameters{
-    kSide,    kPickAll,         kDevice,     kQpNumber,    kPeerQpNumber, kPeerLid,
-    kPeerGid, kAfterOperations, kAfterBytes, kProbability, kBudget,       kVerbsSeed};
-constexpr std::array kQpDelayParameters{ParameterSpec{"delay",
-                                                      ParameterType::kDuration,
-                                                      "",
-                                                      "how much later a completion is delivered",
-                                                      {},
-                                                      0.000001,
-                                                      kLongestDelaySeconds},
-                                        kSide,
-                                        kPickAll,
-                                        kDevice,
-                                        kQpNumber,
-                                        kPeerQpNumber,
-                                        kPeerLid,
-                                        kPeerGid,
-                                        kAfterOperations,
-                                        kAfterBytes,
-                                        kProbability,
-                                        kBudget,
-                                        kVerbsSeed};
-constexpr std::array kQpRateParameters{
-    ParameterSpec{
-        "rate", ParameterType::kRate, "",
-        "of all queue pairs that are meant, together, in each process: their completions come as "
-        "if a link of this rate carried their data"},
-    kSide,
-    kPickAll,
-    kDevice,
-    kQpNumber,
-    kPeerQpNumber,
-    kPeerLid,
-    kPeerGid,
-    kAfterOperations,
-    kAfterBytes,
-    kBudget,
-    kVerbsSeed};
+constexpr std::array kWhich{kDevice, kQpNumber, kPeerQpNumber, kPeerLid, kPeerGid};
+constexpr std::array kSidePickAll{kSide, kPickAll};
+constexpr std::array kFrom{kAfterOperations, kAfterBytes};
+constexpr std::array kHowOften{kProbability, kBudget, kVerbsSeed};
+/// All of one side that are meant.
+constexpr auto kOfASide = joined(joined(kSidePickAll, kWhich), joined(kFrom, kHowOften));
+
+constexpr auto kQpErrorParameters =
+    joined(joined(std::array{kPickOne}, kWhich), joined(kFrom, kHowOften));
+constexpr auto kPostErrorParameters =
+    joined(std::array{ParameterSpec{"errno", ParameterType::kEnum, "ENOMEM", "what posting returns",
+                                    kErrnoNames}},
+           kOfASide);
+constexpr auto kCompletionRewriteParameters =
+    joined(std::array{ParameterSpec{
+               "status", ParameterType::kEnum, "retry_exc_err",
+               "the status that a successful completion gets; its vendor_err becomes 0xfa171d00",
+               kStatusNames}},
+           kOfASide);
+constexpr auto kCompletionLossParameters = kOfASide;
+constexpr auto kQpDelayParameters =
+    joined(std::array{ParameterSpec{"delay",
+                                    ParameterType::kDuration,
+                                    "",
+                                    "how much later a completion is delivered",
+                                    {},
+                                    0.000001,
+                                    kLongestDelaySeconds}},
+           kOfASide);
+constexpr auto kQpRateParameters =
+    joined(joined(std::array{ParameterSpec{"rate", ParameterType::kRate, "",
+                                           "of all queue pairs that are meant, together, in each "
+                                           "process: their completions come as "
+                                           "if a link of this rate carried their data"}},
+                  joined(kSidePickAll, kWhich)),
+           joined(kFrom, std::array{kBudget, kVerbsSeed}));
 
 constexpr std::string_view kShimUndo =
     "the shim lets everything pass again; it does so by itself when the injector dies or is silent "

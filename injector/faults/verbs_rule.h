@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/verbs/rule.h"
 
 namespace faultline::injector {

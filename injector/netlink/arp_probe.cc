@@ -24,7 +24,7 @@ static_assert(sizeof(ArpPacket) == 28);
 }  // namespace
 
 Result<ArpProbe> ArpProbe::open(Socket& socket, int ifindex) {
-  ASSIGN_OR_RETURN(const Link link, readLink(socket, ifindex));
+  ASSIGN_OR_RETURN(const NetDevice link, readNetDevice(socket, ifindex));
   ASSIGN_OR_RETURN(PacketSocket packets, PacketSocket::open(socket, ifindex, ETH_P_ARP));
   return ArpProbe(std::move(packets), link.mac);
 }

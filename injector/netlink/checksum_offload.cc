@@ -20,7 +20,7 @@ namespace {
 
 /// One question or order of ethtool to the interface; its answer.
 Result<std::uint32_t> ask(const LinkEnd& end, std::uint32_t command, std::uint32_t value) {
-  ASSIGN_OR_RETURN(const Link link, readLink(*end.socket, end.ifindex));
+  ASSIGN_OR_RETURN(const NetDevice link, readNetDevice(*end.socket, end.ifindex));
   ASSIGN_OR_RETURN(const ScopedNamespace inside, ScopedNamespace::enter(end.socket->namespaceFd()));
   const UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) return Status::fromErrno(errno, "open a socket for ethtool");

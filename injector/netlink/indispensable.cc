@@ -130,12 +130,12 @@ Result<std::vector<int>> interfacesTowards(Socket& socket, int family, const voi
 }
 
 /// `address` may have a scope, as link-local ones do ("fe80::1%eth0"), and then leads there.
-Result<std::vector<int>> interfacesTo(Socket& socket, const std::vector<Link>& links,
+Result<std::vector<int>> interfacesTo(Socket& socket, const std::vector<NetDevice>& links,
                                       const NeededPeer& peer) {
   const std::string& address = peer.address;
   const std::size_t scope = address.find('%');
   if (scope != std::string::npos) {
-    const auto link = std::ranges::find(links, address.substr(scope + 1), &Link::name);
+    const auto link = std::ranges::find(links, address.substr(scope + 1), &NetDevice::name);
     return link == links.end() ? std::vector<int>{} : std::vector<int>{link->ifindex};
   }
   in_addr four{};
@@ -159,19 +159,19 @@ const int* firstOf(const std::vector<int>& interfaces, const std::set<int>& over
 }
 
 /// " by way of br0", where it is not the interface itself.
-std::string byWayOf(const std::vector<Link>& links, int carrier, int ifindex) {
+std::string byWayOf(const std::vector<NetDevice>& links, int carrier, int ifindex) {
   if (carrier == ifindex) return "";
-  const auto link = std::ranges::find(links, carrier, &Link::ifindex);
+  const auto link = std::ranges::find(links, carrier, &NetDevice::ifindex);
   return fmt::format(" by way of {}, which sits on it", link->name);
 }
 
 }  // namespace
 
-std::set<int> interfacesOver(const std::vector<Link>& links, int ifindex) {
+std::set<int> interfacesOver(const std::vector<NetDevice>& links, int ifindex) {
   std::set<int> over{ifindex};
   for (std::size_t before = 0; before != over.size();) {
     before = over.size();
-    for (const Link& link : links) {
+    for (const NetDevice& link : links) {
       // The index of what is below in another namespace means something else here.
       if (!link.peer_elsewhere && over.contains(link.peer_ifindex)) over.insert(link.ifindex);
       if (over.contains(link.ifindex) && link.bridge_ifindex != 0) over.insert(link.bridge_ifindex);
@@ -182,7 +182,7 @@ std::set<int> interfacesOver(const std::vector<Link>& links, int ifindex) {
 
 Result<std::optional<std::string>> whyIndispensable(Socket& socket, int ifindex,
                                                     const std::vector<NeededPeer>& peers) {
-  ASSIGN_OR_RETURN(const std::vector<Link> links, listLinks(socket));
+  ASSIGN_OR_RETURN(const std::vector<NetDevice> links, listNetDevices(socket));
   const std::set<int> over = interfacesOver(links, ifindex);
   ASSIGN_OR_RETURN(const std::vector<int> defaults, interfacesOfDefaultRoutes(socket));
   if (const int* const carrier = firstOf(defaults, over)) {

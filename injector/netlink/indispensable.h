@@ -17,7 +17,7 @@ namespace faultline::netlink {
 /// The interface itself and all that sit on it, at any height: the bridge, bond or VRF of which it
 /// is a member (IFLA_MASTER), VLANs and macvlans on it (IFLA_LINK), and the other end of a veth.
 /// Only what is in the same namespace. Pure.
-std::set<int> interfacesOver(const std::vector<Link>& links, int ifindex);
+std::set<int> interfacesOver(const std::vector<NetDevice>& links, int ifindex);
 
 /// Why the interface is needed: over it, or over one that sits on it, leads a default route of IPv4
 /// or IPv6, or the way to one of the peers from this end's address. A default route of a table that

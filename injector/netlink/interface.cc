@@ -19,7 +19,7 @@ ifinfomsg linkHeader(int ifindex) {
   return header;
 }
 
-void readBridgePort(const nlattr* link_info, Link& link) {
+void readBridgePort(const nlattr* link_info, NetDevice& link) {
   const Attributes<IFLA_INFO_MAX> info(link_info);
   link.kind = info.text(IFLA_INFO_KIND);
   if (info.text(IFLA_INFO_SLAVE_KIND) != "bridge" || info[IFLA_INFO_SLAVE_DATA] == nullptr) return;
@@ -27,10 +27,10 @@ void readBridgePort(const nlattr* link_info, Link& link) {
   link.bridge_port_state = port.value<std::uint8_t>(IFLA_BRPORT_STATE);
 }
 
-Link parseLink(const nlmsghdr* message) {
+NetDevice parseLink(const nlmsghdr* message) {
   const auto* const header = static_cast<const ifinfomsg*>(nlmsg_data(message));
   const Attributes<IFLA_MAX> attributes(message, sizeof(ifinfomsg));
-  Link link;
+  NetDevice link;
   link.ifindex = header->ifi_index;
   link.name = attributes.text(IFLA_IFNAME);
   link.admin_up = (header->ifi_flags & IFF_UP) != 0;
@@ -110,7 +110,7 @@ Status enslave(Socket& socket, int ifindex, int bridge_ifindex) {
                         fmt::format("make interface {} a bridge port", ifindex));
 }
 
-Status deleteLink(Socket& socket, int ifindex) {
+Status deleteNetDevice(Socket& socket, int ifindex) {
   return socket.request(Message(RTM_DELLINK, 0, linkHeader(ifindex)),
                         fmt::format("delete interface {}", ifindex));
 }
@@ -155,23 +155,23 @@ Status addStaticForwarding(Socket& socket, int ifindex, const MacAddress& mac) {
                         fmt::format("add an address behind bridge port {}", ifindex));
 }
 
-bool isOperational(const Link& link) {
+bool isOperational(const NetDevice& link) {
   const bool forwards = link.bridge_port_state < 0 ||
                         link.bridge_port_state == static_cast<int>(BridgePortState::kForwarding);
   return link.carrier && link.operstate == IF_OPER_UP && forwards;
 }
 
-Result<Link> readLink(Socket& socket, int ifindex) {
+Result<NetDevice> readNetDevice(Socket& socket, int ifindex) {
   Message message(RTM_GETLINK, 0, linkHeader(ifindex));
-  Link link;
+  NetDevice link;
   RETURN_IF_ERROR(socket.ask(message, fmt::format("read interface {}", ifindex),
                              [&](const nlmsghdr* answer) { link = parseLink(answer); }));
   return link;
 }
 
-Result<std::vector<Link>> listLinks(Socket& socket) {
+Result<std::vector<NetDevice>> listNetDevices(Socket& socket) {
   Message message(RTM_GETLINK, 0, linkHeader(0));
-  std::vector<Link> links;
+  std::vector<NetDevice> links;
   RETURN_IF_ERROR(socket.dump(
       message, "list interfaces",
       [&](const nlmsghdr* answer) { links.push_back(parseLink(answer)); }, [&] { links.clear(); }));

@@ -39,7 +39,7 @@ Status setMtu(Socket& socket, int ifindex, unsigned mtu);
 Status enslave(Socket& socket, int ifindex, int bridge_ifindex);
 
 /// Removes the interface (and the other end, if it is a veth).
-Status deleteLink(Socket& socket, int ifindex);
+Status deleteNetDevice(Socket& socket, int ifindex);
 
 /// linux/if_bridge.h BR_STATE_...
 enum class BridgePortState : std::uint8_t { kDisabled = 0, kForwarding = 3 };
@@ -61,7 +61,7 @@ Status setPortIsolated(Socket& socket, int ifindex, bool isolated);
 Status addStaticForwarding(Socket& socket, int ifindex, const MacAddress& mac);
 
 /// What the kernel tells about an interface.
-struct Link {
+struct NetDevice {
   int ifindex = 0;
   std::string name;
   std::string kind;             ///< "veth", "bridge", ...; empty for lo and physical interfaces
@@ -84,10 +84,10 @@ struct Link {
 /// Whether frames can pass now: carrier, and the kernel has drawn all consequences of it (queues
 /// are active, a bridge port forwards). It does that in a work queue, some time after the carrier
 /// has come.
-bool isOperational(const Link& link);
+bool isOperational(const NetDevice& link);
 
 /// kNotFound when there is no such interface.
-Result<Link> readLink(Socket& socket, int ifindex);
-Result<std::vector<Link>> listLinks(Socket& socket);
+Result<NetDevice> readNetDevice(Socket& socket, int ifindex);
+Result<std::vector<NetDevice>> listNetDevices(Socket& socket);
 
 }  // namespace faultline::netlink

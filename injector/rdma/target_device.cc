@@ -61,14 +61,14 @@ Result<Counters> TargetDevice::readCounters() {
   return counters;
 }
 
-Result<netlink::Link> TargetDevice::readNetdev() {
+Result<netlink::NetDevice> TargetDevice::readNetdev() {
   if (known_.port.netdev_ifindex == 0) {
     return errorf(Code::kUnsupported,
                   "port {} has no network interface in this network namespace; run this where the "
                   "interface is (nsenter -t PID -n)",
                   portName());
   }
-  return netlink::readLink(route_, known_.port.netdev_ifindex);
+  return netlink::readNetDevice(route_, known_.port.netdev_ifindex);
 }
 
 Status TargetDevice::requireActive() {
@@ -87,9 +87,9 @@ Status TargetDevice::requireNotManagement() {
 }
 
 Status TargetDevice::requireNoBond() {
-  ASSIGN_OR_RETURN(netlink::Link link, readNetdev());
+  ASSIGN_OR_RETURN(netlink::NetDevice link, readNetdev());
   if (link.kind != "bond" && link.bridge_ifindex != 0) {
-    ASSIGN_OR_RETURN(link, netlink::readLink(route_, link.bridge_ifindex));
+    ASSIGN_OR_RETURN(link, netlink::readNetDevice(route_, link.bridge_ifindex));
   }
   if (link.kind != "bond") return okStatus();
   return errorf(

@@ -41,7 +41,7 @@ class TargetDevice {
   /// Empty where the driver has none.
   Result<Counters> readCounters();
   /// The network interface behind the port; kUnsupported when there is none in this namespace.
-  Result<netlink::Link> readNetdev();
+  Result<netlink::NetDevice> readNetdev();
 
   /// kUnavailable when the port does not work even now.
   Status requireActive();

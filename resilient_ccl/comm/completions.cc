@@ -67,7 +67,8 @@ Result<std::vector<std::vector<bool>>> findCompletions(const schedule::Schedule&
     return errorf(Code::kInvalidArgument, "schedule {}: {}", schedule.algorithm(),
                   problems.front().text);
   }
-  const schedule::Intervals intervals(table, {});
+  schedule::ProofWork work = schedule::unlimitedWork();  // whoever proved it has bounded it
+  const schedule::Intervals intervals(table, {}, work);
   Contributions contributions(table, intervals);
   std::vector<std::vector<bool>> completes(schedule.lanes());
   for (int lane = 0; lane < schedule.lanes(); ++lane) {

@@ -3,8 +3,15 @@
 #include <algorithm>
 
 namespace faultline::schedule {
+namespace {
 
-Intervals::Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts) : bounds_(cuts) {
+constexpr std::int64_t kStepsOfCut = 32;
+constexpr std::int64_t kStepsOfSorting = 32;
+
+}  // namespace
+
+Intervals::Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts, ProofWork& work)
+    : bounds_(cuts) {
   bounds_.insert(bounds_.end(), {0, table.elements()});
   for (int op = 0; op < table.size(); ++op) {
     const OpTable::Entry& entry = table[op];
@@ -16,8 +23,9 @@ Intervals::Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts
     }
   }
   tidy();
-  while (addMoved(table)) {
+  while (addMoved(table, work)) {
   }
+  if (work.isOver()) bounds_.resize(1);
 
   const auto indexOf = [&](std::int64_t bound) {
     return static_cast<int>(std::lower_bound(bounds_.begin(), bounds_.end(), bound) -
@@ -31,12 +39,13 @@ Intervals::Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts
   }
 }
 
-bool Intervals::addMoved(const OpTable& table) {
+bool Intervals::addMoved(const OpTable& table, ProofWork& work) {
   std::vector<std::int64_t> moved;
   const auto mapCuts = [&](Piece from, Piece to) {
     auto bound = std::upper_bound(bounds_.begin(), bounds_.end(), from.offset);
     for (; bound != bounds_.end() && *bound < from.offset + from.count; ++bound) {
       const std::int64_t there = *bound - from.offset + to.offset;
+      if (!work.spend(kStepsOfCut)) return;
       if (!std::binary_search(bounds_.begin(), bounds_.end(), there)) moved.push_back(there);
     }
   };
@@ -48,7 +57,9 @@ bool Intervals::addMoved(const OpTable& table) {
     if (from.offset == to.offset) continue;
     mapCuts(from, to);
     mapCuts(to, from);
+    if (work.isOver()) return false;
   }
+  work.spend(kStepsOfSorting * static_cast<std::int64_t>(bounds_.size() + moved.size()));
   bounds_.insert(bounds_.end(), moved.begin(), moved.end());
   tidy();
   return !moved.empty();

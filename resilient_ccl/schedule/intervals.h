@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "resilient_ccl/schedule/op_table.h"
+#include "resilient_ccl/schedule/proof_work.h"
 
 namespace faultline::schedule {
 
@@ -12,8 +13,9 @@ namespace faultline::schedule {
 /// cuts move along: the intervals of both ends of a message correspond one to one.
 class Intervals {
  public:
-  /// `cuts`: further boundaries.
-  Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts);
+  /// `cuts`: further boundaries. What moves data by a little has many cuts, up to one for each
+  /// element: when the work is over there is no use for it.
+  Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts, ProofWork& work);
 
   int count() const { return static_cast<int>(bounds_.size()) - 1; }
   /// The elements of interval `index`.
@@ -34,7 +36,7 @@ class Intervals {
   std::unordered_map<int, int> firstSource_;  ///< of copies
 
   /// Boundaries inside what is moved to another place, at that place; whether there were new ones.
-  bool addMoved(const OpTable& table);
+  bool addMoved(const OpTable& table, ProofWork& work);
   void tidy();
 };
 

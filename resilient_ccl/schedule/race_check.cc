@@ -10,8 +10,14 @@
 namespace faultline::schedule {
 namespace {
 
+constexpr std::int64_t kStepsOfTouch = 8;
+constexpr std::int64_t kStepsOfCell = 2;
+constexpr std::int64_t kStepsOfPair = 8;
+constexpr std::int64_t kStepsOfProblem = 512;
+
 /// Groups of lanes that have to be looked at together: those that share elements or waits.
-std::vector<std::vector<int>> groupLanes(const OpTable& table, const Intervals& intervals) {
+std::vector<std::vector<int>> groupLanes(const OpTable& table, const Intervals& intervals,
+                                         ProofWork& work) {
   std::vector<int> parent(at(table.lanes()));
   std::iota(parent.begin(), parent.end(), 0);
   const auto root = [&](int lane) {
@@ -29,6 +35,7 @@ std::vector<std::vector<int>> groupLanes(const OpTable& table, const Intervals& 
       }
     };
     const int count = intervals.end(op) - intervals.first(op);
+    if (!work.spend(kStepsOfTouch * (1 + count))) return {};
     touch(intervals.first(op), count);
     if (entry.kind == OpKind::kCopy) touch(intervals.firstSource(op), count);
     for (int i = 0; i < entry.waitCount; ++i) {
@@ -67,7 +74,7 @@ class Reach {
   /// Looks from the ranks from `firstRank` on, from as many as fit into the memory allowed, and
   /// returns the rank after the last of them. Chains of interest: those of these ranks, and those
   /// that send to them.
-  int compute(int firstRank) {
+  int compute(int firstRank, ProofWork& work) {
     column_.assign(at(table_.chains()), -1);
     columns_ = 0;
     int rank = firstRank;
@@ -75,7 +82,9 @@ class Reach {
       addColumns(rank++);
     } while (rank < table_.ranks() &&
              nodes_.size() * at(columns_ + columns_ / (rank - firstRank)) < kMaxCells);
-    first_.assign(nodes_.size() * at(columns_), kNever);
+    const std::size_t cells = nodes_.size() * at(columns_);
+    if (!work.spend(kStepsOfCell * static_cast<std::int64_t>(cells))) return rank;
+    first_.assign(cells, kNever);
     for (std::size_t i = nodes_.size(); i-- > 0;) {
       const Node& node = nodes_[i];
       int* row = first_.data() + i * at(columns_);
@@ -136,8 +145,8 @@ class Reach {
 class RaceCheck {
  public:
   RaceCheck(const OpTable& table, const Intervals& intervals, const EventOrder& order,
-            std::vector<Problem>& problems)
-      : table_(table), intervals_(intervals), order_(order), problems_(problems) {}
+            ProofWork& work, std::vector<Problem>& problems)
+      : table_(table), intervals_(intervals), order_(order), work_(work), problems_(problems) {}
 
   void checkRank(int rank, const std::vector<int>& lanes, const Reach& reach) {
     accesses_.resize(at(intervals_.count()));
@@ -156,6 +165,7 @@ class RaceCheck {
       const auto& all = accesses_[at(interval)];
       for (std::size_t a = 0; a < all.size(); ++a) {
         for (std::size_t b = a + 1; b < all.size(); ++b) {
+          if (!work_.spend(kStepsOfPair)) return;
           if (all[a].reads && all[b].reads) continue;
           checkPair(all[a].op, all[b].op, intervals_.piece(interval), reach);
         }
@@ -172,6 +182,7 @@ class RaceCheck {
   };
 
   void addAccesses(int op, int first, int count, bool reads) {
+    if (!work_.spend(kStepsOfTouch * count)) return;
     for (int i = first; i < first + count; ++i) {
       if (accesses_[at(i)].empty()) used_.push_back(i);
       accesses_[at(i)].push_back({op, reads});
@@ -180,7 +191,7 @@ class RaceCheck {
 
   void checkPair(int a, int b, Piece where, const Reach& reach) {
     if (ordered(a, b, where, reach) || ordered(b, a, where, reach)) return;
-    if (!reported_.insert({a, b}).second) return;
+    if (!reported_.insert({a, b}).second || !work_.spend(kStepsOfProblem)) return;
     problems_.push_back(table_.problemAt(
         b, fmt::format("{} of elements [{}, {}) can run at the same time as the {} of lane {} op "
                        "{}: nothing orders them",
@@ -190,7 +201,7 @@ class RaceCheck {
 
   bool ordered(int earlier, int later, Piece where, const Reach& reach) const {
     for (int op = table_[later].after; op >= earlier; op = table_[op].after) {
-      if (op == earlier) return true;
+      if (op == earlier || !work_.spend(kStepsOfPair)) return true;
     }
     // Of a copy only "all of it" is known for certain: its source is elsewhere.
     const Piece piece = table_[earlier].piece;
@@ -202,6 +213,7 @@ class RaceCheck {
   const OpTable& table_;
   const Intervals& intervals_;
   const EventOrder& order_;
+  ProofWork& work_;
   std::vector<Problem>& problems_;
   std::vector<std::vector<Access>> accesses_;  ///< per interval, of the rank at hand
   std::vector<int> used_;
@@ -211,9 +223,10 @@ class RaceCheck {
 }  // namespace
 
 void findRaces(const OpTable& table, const Intervals& intervals, const EventOrder& order,
-               std::vector<Problem>& problems) {
-  RaceCheck check(table, intervals, order, problems);
-  const std::vector<std::vector<int>> groups = groupLanes(table, intervals);
+               ProofWork& work, std::vector<Problem>& problems) {
+  RaceCheck check(table, intervals, order, work, problems);
+  const std::vector<std::vector<int>> groups = groupLanes(table, intervals, work);
+  if (work.isOver()) return;
   std::vector<std::size_t> groupOfLane(at(table.lanes()));
   for (std::size_t group = 0; group < groups.size(); ++group) {
     for (const int lane : groups[group]) groupOfLane[at(lane)] = group;
@@ -226,8 +239,9 @@ void findRaces(const OpTable& table, const Intervals& intervals, const EventOrde
   for (std::size_t group = 0; group < groups.size(); ++group) {
     Reach reach(table, order, groups[group], events[group], row);
     for (int rank = 0; rank < table.ranks();) {
-      const int end = reach.compute(rank);
-      for (; rank < end; ++rank) check.checkRank(rank, groups[group], reach);
+      const int end = reach.compute(rank, work);
+      for (; rank < end && !work.isOver(); ++rank) check.checkRank(rank, groups[group], reach);
+      if (work.isOver()) return;
     }
   }
 }

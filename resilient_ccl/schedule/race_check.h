@@ -4,6 +4,7 @@
 
 #include "resilient_ccl/schedule/event_order.h"
 #include "resilient_ccl/schedule/intervals.h"
+#include "resilient_ccl/schedule/proof_work.h"
 
 namespace faultline::schedule {
 
@@ -12,8 +13,9 @@ namespace faultline::schedule {
 /// that does not wait for the reduction of its data. `order` must hold all events of the table.
 ///
 /// Time is O(ranks x events); lanes that share no elements are looked at apart. A ring of 64 ranks
-/// takes milliseconds, one of 512 some seconds.
+/// takes milliseconds, one of 512 some seconds. Besides, pairs are looked at one by one: operations
+/// that all write the same elements take the square of their number. Ends when the work is over.
 void findRaces(const OpTable& table, const Intervals& intervals, const EventOrder& order,
-               std::vector<Problem>& problems);
+               ProofWork& work, std::vector<Problem>& problems);
 
 }  // namespace faultline::schedule

@@ -6,6 +6,7 @@
 #include "resilient_ccl/schedule/event_order.h"
 #include "resilient_ccl/schedule/index.h"
 #include "resilient_ccl/schedule/intervals.h"
+#include "resilient_ccl/schedule/proof_work.h"
 #include "resilient_ccl/schedule/race_check.h"
 #include "resilient_ccl/schedule/replay.h"
 #include "resilient_ccl/schedule/split.h"
@@ -13,6 +14,11 @@
 
 namespace faultline::schedule {
 namespace {
+
+constexpr std::int64_t kStepsOfMove = 64;
+constexpr std::int64_t kStepsOfResult = 16;
+// About 1 GB of memory, as that of the operations.
+constexpr std::int64_t kMostHeld = std::int64_t{1} << 25;
 
 /// What an element has to be in the end.
 struct Expected {
@@ -94,12 +100,13 @@ class Target {
 /// What every rank holds in every interval of its buffer, as symbols.
 class Holdings {
  public:
-  /// `layers`: as the schedule has them.
+  /// `layers`: as the schedule has them. When the work is over it means nothing any more.
   Holdings(const OpTable& table, const Intervals& intervals, const Target& target,
-           std::span<const int> layers)
+           std::span<const int> layers, ProofWork& work)
       : table_(table),
         intervals_(intervals),
         target_(target),
+        work_(work),
         sums_(table.ranks()),
         held_(at(table.ranks()) * at(intervals.count())),
         writer_(held_.size(), -1),
@@ -153,7 +160,7 @@ class Holdings {
   }
 
   void checkResults(std::vector<Problem>& problems) const {
-    if (intervals_.count() == 0) return;
+    if (intervals_.count() == 0 || !work_.spend(kStepsOfResult * std::ssize(held_))) return;
     for (int rank = 0; rank < table_.ranks(); ++rank) {
       int i = 0;
       std::string fault = faultOf(rank, 0);
@@ -187,6 +194,8 @@ class Holdings {
   /// Intervals from `first` on are read by `op` for the operation `into`.
   void read(int op, int first, std::int64_t offset, int into, std::vector<Problem>& problems) {
     const int rank = table_[op].rank;
+    const std::int64_t count = intervals_.end(into) - intervals_.first(into);
+    if (!work_.spend(kStepsOfMove * (1 + count))) return;
     std::vector<Held>& arriving = arrived_[into];
     for (int i = intervals_.first(into); i < intervals_.end(into); ++i) {
       const int from = first + i - intervals_.first(into);
@@ -263,6 +272,7 @@ class Holdings {
   const OpTable& table_;
   const Intervals& intervals_;
   const Target& target_;
+  ProofWork& work_;
   SymbolicSums sums_;
   std::vector<Held> held_;
   std::vector<int> writer_;                             ///< last operation that wrote, or -1
@@ -325,15 +335,33 @@ bool run(Replay& replay, Issued issued, Moved moved, Received received) {
   }
 }
 
-void verifyTable(const OpTable& table, const Schedule& schedule, const VerifyOptions& options,
-                 std::vector<Problem>& problems) {
+/// What has taken more than it may.
+Status tooMuch(std::string_view what) {
+  return errorf(Code::kUnsupported,
+                "its proof takes too much: {}. Write it with fewer operations, with fewer chunks, "
+                "or with data that keep their places",
+                what);
+}
+Status tooMuch(const ProofWork& work, std::string_view stage) {
+  return tooMuch(fmt::format("more than {} million steps, in {}", work.most() / 1'000'000, stage));
+}
+
+Status verifyTable(const OpTable& table, const Schedule& schedule, const VerifyOptions& options,
+                   ProofWork& work, std::vector<Problem>& problems) {
   if (!areLayers(schedule.layers(), table.lanes())) {
     problems.push_back({-1, -1, -1, "its layers are not each of its lanes once"});
-    return;
+    return okStatus();
   }
   const Target target(schedule.collective(), schedule.root(), table.ranks(), table.elements());
-  const Intervals intervals(table, target.cuts());
-  Holdings holdings(table, intervals, target, schedule.layers());
+  const Intervals intervals(table, target.cuts(), work);
+  if (work.isOver()) return tooMuch(work, "the cutting of its data into pieces");
+  if (const auto held = std::int64_t{table.ranks()} * intervals.count(); held > kMostHeld) {
+    return tooMuch(
+        fmt::format("{} pieces of data on {} ranks, and {} of all ranks can be told "
+                    "apart",
+                    intervals.count(), table.ranks(), kMostHeld));
+  }
+  Holdings holdings(table, intervals, target, schedule.layers(), work);
   EventOrder order(table);
   Replay replay(table, 0);
   const bool finished = run(
@@ -346,9 +374,10 @@ void verifyTable(const OpTable& table, const Schedule& schedule, const VerifyOpt
         order.addProgress(op);
         holdings.write(op, problems);
       });
+  if (work.isOver()) return tooMuch(work, "the following of its data");
   if (!finished) {
     reportStuck(table, replay, "", problems);
-    return;
+    return okStatus();
   }
   if (options.window > 0) {
     Replay narrow(table, options.window);
@@ -357,8 +386,10 @@ void verifyTable(const OpTable& table, const Schedule& schedule, const VerifyOpt
       reportStuck(table, narrow, fmt::format(" with a window of {}", options.window), problems);
     }
   }
-  findRaces(table, intervals, order, problems);
+  findRaces(table, intervals, order, work, problems);
+  if (work.isOver()) return tooMuch(work, "the search for operations that meet");
   holdings.checkResults(problems);
+  return work.isOver() ? tooMuch(work, "the look at its results") : okStatus();
 }
 
 }  // namespace
@@ -368,7 +399,11 @@ Result<VerifyReport> verifySchedule(const Schedule& schedule, const VerifyOption
   report.ranks = schedule.ranks();
   ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, report.problems));
   report.operations = table.size();
-  if (report.problems.empty()) verifyTable(table, schedule, options, report.problems);
+  ProofWork work(options.mostWork);
+  if (report.problems.empty()) {
+    RETURN_IF_ERROR(verifyTable(table, schedule, options, work, report.problems));
+  }
+  report.work = work.spent();
   const auto limit = at(options.maxProblems);
   if (report.problems.size() > limit) {
     report.moreProblems = static_cast<std::int64_t>(report.problems.size() - limit);

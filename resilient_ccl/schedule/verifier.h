@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/status.h"
@@ -13,6 +14,8 @@ struct VerifyOptions {
   int window = 1;
   /// Further problems are counted, not listed.
   int maxProblems = 50;
+  /// Steps of work (proof_work.h) after which the proof is given up: a minute or two.
+  std::int64_t mostWork = std::int64_t{1} << 37;
 };
 
 struct VerifyReport {
@@ -20,6 +23,7 @@ struct VerifyReport {
   std::int64_t operations = 0;
   std::vector<Problem> problems;
   std::int64_t moreProblems = 0;  ///< beyond maxProblems
+  std::int64_t work = 0;          ///< what the proof took, as mostWork counts
 
   bool ok() const { return problems.empty(); }
 };
@@ -38,7 +42,8 @@ struct VerifyReport {
 /// - all ranks add in the same order, so that their results are bit-identical.
 ///
 /// The later checks run only when the earlier ones pass. kUnsupported when the schedule is too
-/// large for the generic path (OpTable::kMaxOps).
+/// large for the generic path (OpTable::kMaxOps), or its proof takes more work or memory than there
+/// may be: what a proof takes does not follow from the size of the schedule.
 Result<VerifyReport> verifySchedule(const Schedule& schedule, const VerifyOptions& options = {});
 
 }  // namespace faultline::schedule

@@ -50,6 +50,8 @@ inline std::vector<std::string> schemaViolations(const SchemaJson& schema, const
       if (json != value) say("is not " + value.dump());
     } else if (keyword == "minimum") {
       if (json.is_number() && json < value) say("is below " + value.dump());
+    } else if (keyword == "maximum") {
+      if (json.is_number() && json > value) say("is above " + value.dump());
     } else if (keyword == "minItems") {
       if (json.is_array() && json.size() < value) say("has too few items");
     } else if (keyword == "maxItems") {

@@ -29,9 +29,9 @@ Status NamespaceObserver::watch(int namespace_fd) {
 }
 
 Result<int> NamespaceObserver::alive() {
-  ASSIGN_OR_RETURN(const std::vector<netlink::Link> links, netlink::listLinks(socket_));
+  ASSIGN_OR_RETURN(const std::vector<netlink::NetDevice> links, netlink::listNetDevices(socket_));
   int count = 0;
-  for (const netlink::Link& link : links) count += link.name.starts_with("far") ? 1 : 0;
+  for (const netlink::NetDevice& link : links) count += link.name.starts_with("far") ? 1 : 0;
   return count;
 }
 

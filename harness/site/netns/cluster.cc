@@ -97,9 +97,9 @@ Cluster::~Cluster() {
   // needs. With the links gone there is little left to do.
   if (!switch_socket_) return;
   for (int node = 0; node < static_cast<int>(nodes_.size()); ++node) {
-    (void)netlink::deleteLink(*switch_socket_, managementPortIndex(node));
+    (void)netlink::deleteNetDevice(*switch_socket_, managementPortIndex(node));
     for (int rail = 0; rail < spec_.rails; ++rail) {
-      (void)netlink::deleteLink(*switch_socket_, railPortIndex(node, rail));
+      (void)netlink::deleteNetDevice(*switch_socket_, railPortIndex(node, rail));
     }
   }
 }
@@ -110,10 +110,12 @@ Status Cluster::awaitOperational() {
   for (const Node& node : nodes_) sockets.push_back(node.socket.get());
   for (netlink::Socket* const socket : sockets) {
     while (true) {
-      ASSIGN_OR_RETURN(const std::vector<netlink::Link> links, netlink::listLinks(*socket));
-      const auto waiting = std::find_if(links.begin(), links.end(), [](const netlink::Link& link) {
-        return link.kind == "veth" && !netlink::isOperational(link);
-      });
+      ASSIGN_OR_RETURN(const std::vector<netlink::NetDevice> links,
+                       netlink::listNetDevices(*socket));
+      const auto waiting =
+          std::find_if(links.begin(), links.end(), [](const netlink::NetDevice& link) {
+            return link.kind == "veth" && !netlink::isOperational(link);
+          });
       if (waiting == links.end()) break;
       if (now() >= deadline) {
         return errorf(Code::kDeadlineExceeded, "{} did not come up within {}", waiting->name,
@@ -179,7 +181,8 @@ Result<netlink::MacAddress> Cluster::connect(Node& node, const netlink::VethEnd&
   RETURN_IF_ERROR(netlink::setUnicastFlood(switch_side, port.ifindex, false));
   // Without flooding a forgotten node that comes back and says nothing could not be reached until
   // the others ask for its address again, which takes them up to a minute.
-  ASSIGN_OR_RETURN(const netlink::Link made, netlink::readLink(*node.socket, nic.ifindex));
+  ASSIGN_OR_RETURN(const netlink::NetDevice made,
+                   netlink::readNetDevice(*node.socket, nic.ifindex));
   RETURN_IF_ERROR(netlink::addStaticForwarding(switch_side, port.ifindex, made.mac));
   if (rate != 0) {
     RETURN_IF_ERROR(netlink::installShaper(*node.socket, nic.ifindex, rate));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/site/netns/cluster.h"
+#include "harness/site/netns/machine_checks.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::netns {
@@ -56,6 +57,7 @@ constinit const site::Kind kKind{.name = "netns",
                                  .strikesManagement = true,
                                  .refusal = refusal,
                                  .footprint = footprint,
+                                 .checkMachine = checkMachine,
                                  .make = make};
 
 }  // namespace faultline::netns

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "harness/site/rdma_vm/holder_line.h"
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 
 namespace faultline::rdma_vm {
 

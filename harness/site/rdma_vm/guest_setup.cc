@@ -51,9 +51,9 @@ Status addRdmaDevice(netlink::Socket& socket, const std::string& device, const s
 }
 
 Status setUpNic(netlink::Socket& socket, const wire::GuestSetup& setup, int nic) {
-  ASSIGN_OR_RETURN(const std::vector<netlink::Link> links, netlink::listLinks(socket));
+  ASSIGN_OR_RETURN(const std::vector<netlink::NetDevice> links, netlink::listNetDevices(socket));
   const MacAddress mac = macOf(setup.host, nic);
-  const auto link = std::ranges::find(links, mac, &netlink::Link::mac);
+  const auto link = std::ranges::find(links, mac, &netlink::NetDevice::mac);
   if (link == links.end()) {
     return errorf(Code::kNotFound, "there is no NIC with the address {}", inWords(mac));
   }

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "harness/site/rdma_vm/cluster.h"
+#include "harness/site/rdma_vm/guest_files.h"
 #include "harness/site/rdma_vm/vm_plan.h"
 #include "injector/faults/registry.h"
 
@@ -81,6 +82,16 @@ site::Footprint footprint(const site::ClusterSpec& spec) {
   return taken;
 }
 
+std::vector<site::MachineCheck> checkMachine() {
+  std::vector<site::MachineCheck> checks;
+  for (const Need& need : laboratoryNeeds()) {
+    checks.push_back({"soft-RoCE in guests of qemu (not needed for netns clusters)", need.name,
+                      need.ok, false, need.found, "clusters of kind rdma_vm, and faultline lab",
+                      "no real verbs here, unless the machine has RDMA devices", need.remedy});
+  }
+  return checks;
+}
+
 Result<std::unique_ptr<site::Cluster>> make(const site::ClusterSpec& spec) {
   VmSpec own;
   own.hosts = spec.nodes;
@@ -100,6 +111,7 @@ constinit const site::Kind kKind{.name = "rdma_vm",
                                  .ownKernels = true,
                                  .refusal = refusal,
                                  .footprint = footprint,
+                                 .checkMachine = checkMachine,
                                  .make = make};
 
 }  // namespace faultline::rdma_vm

@@ -8,7 +8,7 @@
 #include "harness/site/rdma_vm/laboratory.h"
 #include "harness/site/rdma_vm/rail_view.h"
 #include "injector/fault.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/still_watch.h"
 
 namespace faultline::rdma_vm {
@@ -81,7 +81,7 @@ class SwitchDrop final : public RailFault {
   injector::Evidence verdict() const override;
 };
 
-/// By the name of injector/fault_table.h: those above, and what acts inside of a guest
+/// By the name of injector/fault_kind.h: those above, and what acts inside of a guest
 /// (guest_fault.h). kUnsupported for those that a laboratory does not have. `rail` does not matter
 /// to faults of queue pairs, and `started_with` (wire::HeldFault::startedWith) to no others.
 Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(

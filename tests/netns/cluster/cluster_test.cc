@@ -100,9 +100,9 @@ TEST_F(NetnsClusterTest, PortsHaveUnequalIndexesAndAreUp) {
     for (int rail = 0; rail < 2; ++rail) {
       const netlink::LinkTarget target = cluster->railTarget(node, rail);
       ASSERT_OK_AND_ASSIGN(const auto nic,
-                           netlink::readLink(*target.nic.socket, target.nic.ifindex));
-      ASSERT_OK_AND_ASSIGN(const auto port,
-                           netlink::readLink(*target.attachment.socket, target.attachment.ifindex));
+                           netlink::readNetDevice(*target.nic.socket, target.nic.ifindex));
+      ASSERT_OK_AND_ASSIGN(const auto port, netlink::readNetDevice(*target.attachment.socket,
+                                                                   target.attachment.ifindex));
       EXPECT_EQ(nic.name, railName(rail));
       EXPECT_NE(nic.ifindex, nic.peer_ifindex);
       EXPECT_EQ(nic.peer_ifindex, port.ifindex);

@@ -101,7 +101,7 @@ TEST_F(PortSightTest, APortThatIsSwitchedOffOrTakenAwayIsLost) {
   EXPECT_TRUE(sight.lost());
   ASSERT_OK(netlink::setUp(*near_, kNear, true));
   EXPECT_TRUE(test::pollUntil(kLong, [&] { return !sight.lost(); }));
-  ASSERT_OK(netlink::deleteLink(*near_, kNear));
+  ASSERT_OK(netlink::deleteNetDevice(*near_, kNear));
   EXPECT_TRUE(sight.lost());
 }
 

@@ -101,7 +101,7 @@ TEST_F(PortWatchTest, TellsOfAPortThatGoesWithItsAddressAndOfOneThatComes) {
       return condition();
     });
   };
-  ASSERT_OK(netlink::deleteLink(*socket_, kNear));
+  ASSERT_OK(netlink::deleteNetDevice(*socket_, kNear));
   EXPECT_TRUE(told([&] { return names_[kNear].empty() && names_[kFar].empty(); }));
   EXPECT_FALSE(up_[kNear]);
   EXPECT_EQ(events_, 1) << "of its address";

@@ -24,7 +24,7 @@ TEST_F(BlackholeTest, SwallowsTrafficKeepsTheCarrierLeavesEvidenceAndIsUndone) {
       EXPECT_TRUE(stops(*back));
     }
     ASSERT_OK_AND_ASSIGN(const auto nic,
-                         netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+                         netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
     EXPECT_TRUE(nic.carrier);
     ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
     EXPECT_TRUE(evidence.ok) << evidence.observed;

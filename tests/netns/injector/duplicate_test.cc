@@ -100,5 +100,16 @@ TEST_F(DuplicateTest, WithoutEffectOrWithAnotherShareThereIsNoEvidence) {
   EXPECT_FALSE(more.ok) << more.observed;
 }
 
+TEST_F(DuplicateTest, IsUndoneByItsDestructor) {
+  constexpr int kSent = 50;
+  {
+    const auto fault = makeTestFault("duplicate", {{"percent", "100%"}});
+    ASSERT_OK(fault->prepare());
+    ASSERT_OK(fault->apply());
+    EXPECT_EQ(received(kTargetNode, 0, kSent), 2 * kSent);
+  }
+  EXPECT_EQ(received(kTargetNode, 0, kSent), kSent);
+}
+
 }  // namespace
 }  // namespace faultline::injector

@@ -19,7 +19,7 @@ TEST_F(ExternalPlaceTest, CommandsRunInTheNetworkOfTheNodeAndKnowItsInterface) {
                     "sh -c 'ip -o link show $FAULTLINE_INTERFACE | grep -q \"mtu 1111\" && "
                     "ip -o -4 addr show | grep $FAULTLINE_ADDRESS'"}});
   const auto mtu = [&] {
-    const auto nic = netlink::readLink(*target_.nic.socket, target_.nic.ifindex);
+    const auto nic = netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex);
     return nic.ok() ? nic->mtu : 0;
   };
   ASSERT_OK(fault->prepare());

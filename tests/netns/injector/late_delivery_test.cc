@@ -10,8 +10,9 @@ namespace {
 class LateDeliveryTest : public FaultTest {
  protected:
   bool targetIsWhole() {
-    const auto nic = netlink::readLink(*target_.nic.socket, target_.nic.ifindex);
-    const auto port = netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex);
+    const auto nic = netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex);
+    const auto port =
+        netlink::readNetDevice(*target_.attachment.socket, target_.attachment.ifindex);
     return nic.ok() && port.ok() && netlink::isOperational(*nic) && netlink::isOperational(*port);
   }
 

@@ -25,8 +25,8 @@ TEST_F(LossTest, OneDirectionIsLostAndTheOtherWorks) {
     ASSERT_OK(fault->apply());
     EXPECT_EQ(arrives(kTargetNode, 0), !out);
     EXPECT_EQ(arrives(0, kTargetNode), out);
-    ASSERT_OK_AND_ASSIGN(const netlink::Link nic,
-                         netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+    ASSERT_OK_AND_ASSIGN(const netlink::NetDevice nic,
+                         netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
     EXPECT_TRUE(nic.carrier);
     ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
     EXPECT_TRUE(evidence.ok) << evidence.observed;

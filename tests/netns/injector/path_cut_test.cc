@@ -29,8 +29,8 @@ TEST_F(PathCutTest, TheTwoAreCutOffFromEachOtherAndFromNobodyElse) {
     for (const int node : {kTargetNode, kPeerNode}) {
       EXPECT_TRUE(arrives(node, kThird));
       EXPECT_TRUE(arrives(kThird, node));
-      ASSERT_OK_AND_ASSIGN(const netlink::Link nic,
-                           netlink::readLink(cluster_->nodeSocket(node), target_.nic.ifindex));
+      ASSERT_OK_AND_ASSIGN(const netlink::NetDevice nic,
+                           netlink::readNetDevice(cluster_->nodeSocket(node), target_.nic.ifindex));
       EXPECT_TRUE(nic.carrier);
     }
     EXPECT_TRUE(arrives(kTargetNode, kPeerNode, 1)) << "another rail";

@@ -26,7 +26,7 @@ TEST_F(PathFlapTest, EveryOutageIsProvedUnderLoadAndWithoutAndTheCarrierStays) {
         makeTestFault("path_flap", {{"count", "5"}, {"period", "50ms"}, {"duty", "20%"}});
     ASSERT_OK(fault->prepare());
     ASSERT_OK_AND_ASSIGN(const auto before,
-                         netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+                         netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
     ASSERT_OK(fault->apply());
     ASSERT_TRUE(stepThrough(*fault, kOutages));
     ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
@@ -34,7 +34,7 @@ TEST_F(PathFlapTest, EveryOutageIsProvedUnderLoadAndWithoutAndTheCarrierStays) {
     ASSERT_OK(fault->revert());
     EXPECT_EQ(fault->transitions().size(), 2 * kOutages);
     ASSERT_OK_AND_ASSIGN(const auto nic,
-                         netlink::readLink(*target_.nic.socket, target_.nic.ifindex));
+                         netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex));
     EXPECT_EQ(nic.carrier_down_count, before.carrier_down_count);
     EXPECT_TRUE(targetCarriesTraffic());
   }

@@ -18,7 +18,9 @@ class PortFaultTest : public FaultTest, public ::testing::WithParamInterface<con
  protected:
   std::unique_ptr<Fault> portDown() { return makeTestFault("port_down", {{"how", GetParam()}}); }
 
-  netlink::Link nic() { return *netlink::readLink(*target_.nic.socket, target_.nic.ifindex); }
+  netlink::NetDevice nic() {
+    return *netlink::readNetDevice(*target_.nic.socket, target_.nic.ifindex);
+  }
 
   /// A static route through the rail, as an administrator would add one: 10.99.0.0/16.
   Status addRoute() {
@@ -183,7 +185,7 @@ class CarrierEventTest : public test::NetnsTest {
     EXPECT_OK(netlink::setUp(*near, near_index, true));
     EXPECT_OK(netlink::setUp(*far, far_index, true));
     auto monitor = CarrierMonitor::open(near_fd->get(), near_index);
-    const auto before = netlink::readLink(*near, near_index);
+    const auto before = netlink::readNetDevice(*near, near_index);
     constexpr int kFlaps = 20;
     for (int count = 0; count < kFlaps; ++count) {
       EXPECT_OK(netlink::setUp(*far, far_index, false));
@@ -195,7 +197,7 @@ class CarrierEventTest : public test::NetnsTest {
     for (const CarrierMonitor::Event& event : monitor->changes()) {
       if (!event.carrier) ++train.losses_reported;
     }
-    const auto after = netlink::readLink(*near, near_index);
+    const auto after = netlink::readNetDevice(*near, near_index);
     train.losses_counted = static_cast<int>(after->carrier_down_count - before->carrier_down_count);
     return train;
   }

@@ -132,9 +132,9 @@ class NcclPluginNetworkTest : public NcclPluginTest {
   Bytes sent(const std::string& device) {
     auto socket = netlink::Socket::open(namespaces_[0].get());
     if (!socket.ok()) return 0;
-    const auto links = netlink::listLinks(*socket);
+    const auto links = netlink::listNetDevices(*socket);
     if (!links.ok()) return 0;
-    for (const netlink::Link& link : *links) {
+    for (const netlink::NetDevice& link : *links) {
       if (link.name != device) continue;
       const auto counters = netlink::readCounters(*socket, link.ifindex);
       return counters.ok() ? static_cast<Bytes>(counters->tx_bytes) : 0;

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <filesystem>
 #include <fstream>
@@ -56,6 +57,49 @@ TEST_F(ExternalFaultTest, IsTakenBackWhenTheBenchIsKilled) {
   ASSERT_TRUE(test::pollUntil(60s, [&] { return std::filesystem::exists(file("broken")); }));
   ::kill(-victim.pid(), SIGKILL);
   EXPECT_TRUE(test::pollUntil(30s, [&] { return !std::filesystem::exists(file("broken")); }));
+}
+
+// Ctrl-C while one of the user's commands takes long.
+class ExternalInterruptTest : public ExternalFaultTest {
+ protected:
+  /// A fault whose commands may take very long; `apply` and `evidence` do more than usual.
+  std::string faultThatTakesLong(const std::string& apply, const std::string& evidence) const {
+    return fmt::format(
+        "[{{kind: external, target: {{node: 1, rail: 0}}, during: {{iteration: 8, progress: 50%}}, "
+        "duration: 50ms, limit: 60s, apply: 'sh -c \"touch {0}; {1}\"', revert: 'rm \"{0}\"', "
+        "evidence: 'sh -c \"test -e {0} && {2}\"'}}]",
+        file("broken"), apply, evidence);
+  }
+  /// Interrupts the run once `begun` is there; how long it took from there to the end.
+  Duration interrupted(const std::string& faults, const std::string& begun) {
+    const std::string scenario =
+        folder_.write("scenario.yaml", scenarioText("[hot_repair]", faults));
+    Victim victim({FAULTLINE_BINARY_DIR "/faultline", "run", scenario, "--out", out(), "--force"},
+                  Victim::Listen::kStderr);
+    EXPECT_TRUE(test::pollUntil(60s, [&] { return std::filesystem::exists(begun); }));
+    ::kill(-victim.pid(), SIGINT);  // as the terminal does: to the whole group
+    const TimePoint begin = now();
+    int status = 0;
+    EXPECT_EQ(::waitpid(victim.pid(), &status, 0), victim.pid());
+    EXPECT_EQ(WEXITSTATUS(status), 130);
+    return now() - begin;
+  }
+  // With the report.
+  static constexpr Duration kSoon = 2s;
+};
+
+TEST_F(ExternalInterruptTest, EndsAnApplyAndTakesBackWhatItHasDone) {
+  EXPECT_LT(interrupted(faultThatTakesLong("sleep 60", "echo it"), file("broken")), kSoon);
+  EXPECT_FALSE(std::filesystem::exists(file("broken")));
+  EXPECT_TRUE(result().interrupted);
+}
+
+TEST_F(ExternalInterruptTest, EndsALookForEvidenceAndTakesTheFaultBack) {
+  const std::string looks = file("looks");
+  EXPECT_LT(interrupted(faultThatTakesLong("true", "touch " + looks + " && sleep 60"), looks),
+            kSoon);
+  EXPECT_FALSE(std::filesystem::exists(file("broken")));
+  EXPECT_TRUE(result().interrupted);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "harness/analysis/metrics.h"
 #include "harness/scenario/metric_table.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::run {

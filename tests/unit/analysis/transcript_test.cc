@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include "base/input_file.h"
 #include "harness/analysis/replay.h"
 #include "reports/result_json.h"
+#include "wire/message.h"
 
 // Recorded runs in, their results out (docs/transcript.md).
 
@@ -162,10 +164,14 @@ TEST_F(TranscriptTest, ProgramsOfItsFaultsNeedNotBeHere) {
 }
 
 TEST_F(TranscriptTest, OneOfAnotherVersionIsRefused) {
-  EXPECT_THAT(whyNot({R"({"line":"transcript","version":99,"messages":2,"scenario":{}})"}),
-              HasSubstr("replays version 2, found 99"));
-  EXPECT_THAT(whyNot({R"({"line":"transcript","version":2,"messages":99,"scenario":{}})"}),
-              HasSubstr("understands messages of version 2, found 99"));
+  const auto header = [](int version, int messages) {
+    return fmt::format(R"({{"line":"transcript","version":{},"messages":{},"scenario":{{}}}})",
+                       version, messages);
+  };
+  EXPECT_THAT(whyNot({header(99, wire::kVersion)}), HasSubstr("replays version 2, found 99"));
+  EXPECT_THAT(
+      whyNot({header(2, 99)}),
+      HasSubstr(fmt::format("understands messages of version {}, found 99", wire::kVersion)));
 }
 
 }  // namespace

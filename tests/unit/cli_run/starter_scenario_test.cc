@@ -5,7 +5,7 @@
 
 #include "harness/scenario/reader.h"
 #include "harness/scenario/workload_kind.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::cli {

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <csignal>
 #include <deque>
+#include <optional>
 
 #include "harness/record/run_order.h"
 #include "harness/scenario/reader.h"
 #include "harness/site/addresses.h"
 #include "harness/site/kind.h"
 #include "tests/support/run_program.h"
+#include "wire/rank.h"
 
 // A session on a cluster that is none: a third kind, of which nothing else knows.
 
@@ -29,6 +31,7 @@ struct Play {
   Status reverted;  // of the fault
   bool interruptsWhileBuilding = false;
   std::deque<Result<std::pair<int, wire::FromGuard>>> said;
+  std::optional<wire::FromRank> rankSays;  // at once, the first of them
   std::vector<std::string> happened;
 };
 Play* play = nullptr;
@@ -78,6 +81,16 @@ class FakeGuards final : public site::Processes {
   bool allEnded() const override { return play->said.empty(); }
 };
 
+class FakeRanks final : public site::Processes {
+ public:
+  Status poll(Duration /*timeout*/, int /*interruptFd*/, const Received& received) override {
+    return received(0, wire::toJson(*play->rankSays));
+  }
+  void broadcast(const nlohmann::json& /*message*/) override {}
+  Status kill() override { return okStatus(); }
+  bool allEnded() const override { return true; }
+};
+
 class FakeCluster final : public site::Cluster {
  public:
   explicit FakeCluster(const site::ClusterSpec& spec)
@@ -91,7 +104,8 @@ class FakeCluster final : public site::Cluster {
   }
   Result<std::unique_ptr<site::Processes>> startRanks(const std::vector<site::RankProcess>&,
                                                       int) override {
-    return errorf(Code::kUnsupported, "no ranks");
+    if (!play->rankSays) return errorf(Code::kUnsupported, "no ranks");
+    return std::unique_ptr<site::Processes>(std::make_unique<FakeRanks>());
   }
   Result<std::unique_ptr<site::Processes>> startGuards(
       const std::vector<site::GuardProcess>& guards, int) override {
@@ -121,6 +135,7 @@ constinit const site::Kind kPlay{
       return {};
     },
     .footprint = [](const site::ClusterSpec&) { return site::kController; },
+    .checkMachine = [] { return std::vector<site::MachineCheck>(); },
     .make = [](const site::ClusterSpec& spec) -> Result<std::unique_ptr<site::Cluster>> {
       return std::unique_ptr<site::Cluster>(std::make_unique<FakeCluster>(spec));
     }};
@@ -215,6 +230,31 @@ TEST_F(SessionTest, AFaultThatWasThereBeforeProgramsThatCannotBeStartedEnds) {
   EXPECT_THAT(result.status().message(), HasSubstr("no guards"));
   EXPECT_THAT(play_.happened, ElementsAre("build", "port_down on 1.1", "apply", "start 2", "revert",
                                           "fault gone", "cluster gone"));
+}
+
+TEST_F(SessionTest, WhatARankSaysOfWhatThereIsNotEndsTheRun) {
+  auto read = scenario::readScenario(
+      "version: 1\nname: n\ncluster: {nodes: 3, rails: 2}\nworkload: {kind: training, iterations: "
+      "5, warmup_iterations: 7}\nstrategies: [hot_repair]\n",
+      "n");
+  ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
+  scenario_ = *std::move(read.scenario);
+  scenario_.cluster.kind = &kPlay;
+  const auto refusal = [this](wire::FromRank message) {
+    play_.rankSays = std::move(message);
+    return run().status().message();
+  };
+  EXPECT_THAT(
+      refusal(wire::Events{{.failbacks = {{.peer = 2, .rail = 1}, {.peer = 2, .rail = 2}}}}),
+      HasSubstr("events.network.failbacks[1].rail: expected 0 to 1, found 2"));
+  EXPECT_THAT(refusal(wire::Begin{.iteration = 7}),
+              HasSubstr("begin.iteration: expected 0 to 6, found 7"));
+  EXPECT_THAT(refusal(wire::Shrunk{.ranks = {0, 3}}),
+              HasSubstr("shrunk.ranks[1]: expected 0 to 2, found 3"));
+  EXPECT_THAT(refusal(wire::Token{.requests = {0}}), HasSubstr("token.requests[0]: expected"))
+      << "it is no server";
+  EXPECT_THAT(refusal(wire::Begin{.iteration = -1}),
+              HasSubstr("begin.iteration: expected at least 0, found -1"));
 }
 
 TEST_F(SessionTest, AProgramThatFailsEndsTheOthers) {

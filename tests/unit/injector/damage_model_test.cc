@@ -5,7 +5,7 @@
 #include <fstream>
 #include <set>
 
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
 // What each fault takes of its link's bandwidth, and that nobody else knows it by the fault's name.

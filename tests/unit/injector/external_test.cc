@@ -190,6 +190,53 @@ TEST_F(ExternalTest, WhoStopsWaitingDoesNotWaitForTheCommand) {
   EXPECT_EQ(log(), "prepare apply revert ");
 }
 
+TEST_F(ExternalTest, WhoStopsWaitingEndsAnApplyAndItIsTakenBack) {
+  auto texts = commands();
+  texts["limit"] = "60s";
+  texts["apply"] =
+      note("apply", fmt::format("touch {}; sleep 60; echo late >> {}", broken(), log_.string()));
+  const auto fault = make(texts);
+  bool stopped = false;
+  fault->stopWhen([&] { return stopped = stopped || log().ends_with("apply "); });
+  ASSERT_TRUE(fault->prepare().ok());
+  const TimePoint begin = now();
+  EXPECT_EQ(fault->apply().code(), Code::kAborted);
+  EXPECT_TRUE(fault->transitions().empty());
+  ASSERT_TRUE(fault->revert().ok());
+  EXPECT_LT(now() - begin, kLong);
+  EXPECT_EQ(log(), "prepare evidence apply revert ");
+  EXPECT_FALSE(std::filesystem::exists(broken()));
+}
+
+TEST_F(ExternalTest, WhoStopsWaitingEndsAPrepare) {
+  for (const char* const step : {"prepare", "evidence"}) {
+    auto texts = commands();
+    texts["limit"] = "60s";
+    texts[step] = "sleep 60";
+    const TimePoint begin = now();
+    {
+      const auto fault = make(texts);
+      fault->stopWhen([&] { return now() - begin > 50ms; });
+      EXPECT_EQ(fault->prepare().code(), Code::kAborted) << step;
+    }
+    EXPECT_LT(now() - begin, kLong) << step;
+  }
+}
+
+TEST_F(ExternalTest, ARevertIsNotEndedByWhoStopsWaiting) {
+  auto texts = commands();
+  texts["revert"] =
+      note("begun", fmt::format("sleep 0.2; rm {}; echo done >> {}", broken(), log_.string()));
+  const auto fault = make(texts);
+  bool stopped = false;
+  fault->stopWhen([&] { return stopped; });
+  ASSERT_TRUE(fault->prepare().ok());
+  ASSERT_TRUE(fault->apply().ok());
+  stopped = true;
+  ASSERT_TRUE(fault->revert().ok());
+  EXPECT_EQ(log(), "prepare evidence apply begun done ");
+}
+
 TEST_F(ExternalTest, ACommandThatPrintsMuchIsNotDisturbed) {
   auto texts = commands();
   texts["apply"] =

@@ -58,7 +58,7 @@ Outcome listsInterfaces() {
   if (!here.ok()) return told(here.status());
   auto socket = netlink::Socket::open(here->get());
   if (!socket.ok()) return told(socket.status());
-  const auto links = netlink::listLinks(*socket);
+  const auto links = netlink::listNetDevices(*socket);
   return links.ok() && !links->empty() ? kRight : told(links.status());
 }
 

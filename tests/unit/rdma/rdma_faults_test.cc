@@ -28,7 +28,7 @@ std::vector<FaultKind> ofDevices() {
   return kinds;
 }
 
-TEST(RdmaFaultTableTest, EveryFaultIsDocumentedAndCanBeMade) {
+TEST(RdmaFaultKindTest, EveryFaultIsDocumentedAndCanBeMade) {
   std::set<std::string_view> names;
   for (const FaultKind& kind : ofDevices()) {
     EXPECT_TRUE(names.insert(kind.name).second) << kind.name;
@@ -50,7 +50,7 @@ TEST(RdmaFaultTableTest, EveryFaultIsDocumentedAndCanBeMade) {
   EXPECT_EQ(makeRdmaFault("throttle", {}, {}).status().code(), Code::kNotFound);
 }
 
-TEST(RdmaFaultTableTest, DescriptionsSayWhatIsNotProven) {
+TEST(RdmaFaultKindTest, DescriptionsSayWhatIsNotProven) {
   for (const FaultKind& kind : ofDevices()) {
     const std::string page = describeFault(kind);
     EXPECT_THAT(page, HasSubstr("unproven")) << page;

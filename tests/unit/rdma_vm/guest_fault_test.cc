@@ -19,7 +19,7 @@
 
 #include "harness/agent/fault_holder.h"
 #include "harness/launch/message_channel.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 #include "tests/support/poll_until.h"
 

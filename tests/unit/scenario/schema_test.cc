@@ -8,7 +8,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/metric_table.h"
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "tests/unit/scenario/quickstart.h"

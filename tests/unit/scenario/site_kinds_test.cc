@@ -6,6 +6,8 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "harness/scenario/reader.h"
 #include "harness/site/kinds/kinds.h"
@@ -43,6 +45,23 @@ TEST(SiteKinds, AreFoundByNameAndHaveAllThatIsAskedOfARow) {
   EXPECT_EQ(findKind("nowhere"), nullptr);
 }
 
+TEST(SiteKinds, SayWhatTheyNeedOfTheMachineEachInItsOwnGroups) {
+  std::set<std::string> seen;
+  for (const Kind* const kind : kinds()) {
+    const std::vector<MachineCheck> checks = kind->checkMachine();
+    ASSERT_FALSE(checks.empty()) << kind->name;
+    std::set<std::string> groups;
+    for (const MachineCheck& check : checks) {
+      groups.insert(check.group);
+      EXPECT_FALSE(check.name.empty() || check.neededFor.empty()) << kind->name;
+      EXPECT_TRUE(check.ok || !(check.cost.empty() || check.remedy.empty())) << check.name;
+      EXPECT_TRUE(!check.required || kind == kinds().front())
+          << "the quick start is of the first kind: " << check.name;
+    }
+    for (const std::string& group : groups) EXPECT_TRUE(seen.insert(group).second) << group;
+  }
+}
+
 TEST(SiteKinds, ARefusalNamesTheKeyAndWhatToDo) {
   int possible = 0;
   for (const Kind* const kind : kinds()) {
@@ -71,10 +90,8 @@ std::string codeOf(const fs::path& file) {
 // No file outside of a site's folder knows its classes, or an address of its own making.
 TEST(SiteKinds, NobodyOutsideOfASiteKnowsIt) {
   const fs::path root = FAULTLINE_SOURCE_DIR;
-  // The verb `faultline lab` is a laboratory's own front; main starts its processes; doctor tries
-  // what each site needs.
-  const std::set<std::string> fronts{"harness/cli/lab_command.cc", "harness/cli/main.cc",
-                                     "harness/cli/machine_checks.cc"};
+  // The verb `faultline lab` is a laboratory's own front; main starts its processes.
+  const std::set<std::string> fronts{"harness/cli/lab_command.cc", "harness/cli/main.cc"};
   const std::regex known(R"(netns::|rdma_vm::|site/netns/|site/rdma_vm/|"10\.\d)");
   int looked = 0;
   for (const char* const top : {"base", "wire", "injector", "harness", "reports"}) {

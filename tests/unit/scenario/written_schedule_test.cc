@@ -9,6 +9,7 @@
 #include "harness/scenario/schedule_reader.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "resilient_ccl/schedule/written/schedule_json.h"
+#include "tests/support/recorded_schedule.h"
 #include "tests/support/run_program.h"
 #include "tests/unit/scenario/quickstart.h"
 
@@ -22,16 +23,19 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::string scheduleText(std::string_view algorithm, const schedule::ScheduleRequest& request) {
-  const auto made = schedule::makeSchedule(algorithm, request);
-  json all = schedule::headAsJson(**made);
+std::string textOf(const schedule::Schedule& made) {
+  json all = schedule::headAsJson(made);
   all["lanes"] = json::array();
-  for (int rank = 0; rank < (*made)->ranks(); ++rank) {
-    for (int lane = 0; lane < (*made)->lanes(); ++lane) {
-      all["lanes"].push_back(schedule::laneAsJson(**made, rank, lane, -1));
+  for (int rank = 0; rank < made.ranks(); ++rank) {
+    for (int lane = 0; lane < made.lanes(); ++lane) {
+      all["lanes"].push_back(schedule::laneAsJson(made, rank, lane, -1));
     }
   }
   return all.dump();
+}
+
+std::string scheduleText(std::string_view algorithm, const schedule::ScheduleRequest& request) {
+  return textOf(**schedule::makeSchedule(algorithm, request));
 }
 
 std::string ring(int ranks = 4) {
@@ -261,6 +265,29 @@ TEST_F(WrittenScheduleTest, TextsOfAllRowsTogetherAreBounded) {
   EXPECT_TRUE(readScenario(toJson(*longest.scenario).dump(2), "again.yaml").ok());
   folder_.write("long.json", ring() + std::string(kMostScheduleText, ' '));
   EXPECT_THAT(mistake(scenarioOf("[{planned: {schedule: long.json}}]")), HasSubstr("long.json"));
+}
+
+TEST_F(WrittenScheduleTest, AProofThatTakesTooMuchIsRefused) {
+  // All data move on by one element, and so does each cut of them: nobody could wait for the proof.
+  constexpr std::int64_t kElements = std::int64_t{1} << 30;
+  schedule::RecordedSchedule creeping(4, 1, kElements);
+  for (int rank = 0; rank < 4; ++rank) {
+    creeping.at(rank, 0) = {schedule::Op{.kind = schedule::OpKind::kSend,
+                                         .peer = (rank + 1) % 4,
+                                         .piece = {0, kElements - 1},
+                                         .source = {}},
+                            schedule::Op{.kind = schedule::OpKind::kRecv,
+                                         .peer = (rank + 3) % 4,
+                                         .piece = {1, kElements - 1},
+                                         .source = {}}};
+  }
+  folder_.write("creeping.json", textOf(creeping));
+  const TimePoint begin = now();
+  EXPECT_THAT(
+      mistake(scenarioOf("[fault_free, {planned: {schedule: creeping.json}}]")),
+      HasSubstr("'creeping.json': its proof takes too much: more than 8589 million steps, in "
+                "the cutting of its data into pieces. Write it with fewer operations"));
+  EXPECT_LT(now() - begin, 2min);
 }
 
 TEST_F(WrittenScheduleTest, OnlyRanksThatAllReduceTogetherCanFollowIt) {

@@ -231,6 +231,52 @@ TEST(VerifierTest, DifferentOrdersOfSummationAreNotBitIdentical) {
             "rank 0: results are not bit-identical; last written here\n");
 }
 
+/// Each of two ranks sends all its data but the last element, to one place further: every cut of
+/// the data moves on by one until there is one at each element.
+RecordedSchedule creeping(std::int64_t elements) {
+  RecordedSchedule schedule(2, 1, elements);
+  for (int rank = 0; rank < 2; ++rank) {
+    schedule.at(rank, 0) = {
+        Op{.kind = OpKind::kSend, .peer = 1 - rank, .piece = {0, elements - 1}, .source = {}},
+        Op{.kind = OpKind::kRecv, .peer = 1 - rank, .piece = {1, elements - 1}, .source = {}}};
+  }
+  return schedule;
+}
+
+TEST(VerifierTest, AProofThatTakesTooMuchIsGivenUp) {
+  const auto why = [](const Schedule& schedule, std::int64_t mostWork) {
+    const auto report = verifySchedule(schedule, {.mostWork = mostWork});
+    EXPECT_TRUE(report.ok() || report.status().code() == Code::kUnsupported);
+    return report.ok() ? "" : report.status().message();
+  };
+  constexpr std::int64_t kSome = 1 << 24;
+  EXPECT_EQ(why(creeping(20), kSome), "") << "it is wrong, and that is proved";
+  EXPECT_THAT(why(creeping(std::int64_t{1} << 40), kSome),
+              HasSubstr("more than 16 million steps, in the cutting of its data into pieces. Write "
+                        "it with fewer operations"));
+  // All write to the same elements, in lanes that nothing orders.
+  RecordedSchedule meeting(2, 2000, 2);
+  for (int lane = 0; lane < 2000; ++lane) {
+    meeting.at(0, lane) = {Op{.kind = OpKind::kSend, .peer = 1, .piece = {0, 2}, .source = {}}};
+    meeting.at(1, lane) = {Op{.kind = OpKind::kRecv, .peer = 0, .piece = {0, 2}, .source = {}}};
+  }
+  EXPECT_THAT(why(meeting, kSome), HasSubstr("in the search for operations that meet"));
+  const auto ring = ringAllReduce(16, 1 << 12, 8);
+  const auto whole = verifySchedule(*ring);
+  ASSERT_TRUE(whole.ok() && whole->ok());
+  EXPECT_EQ(why(*ring, whole->work), "");
+  EXPECT_NE(why(*ring, whole->work - 1), "");
+  EXPECT_THAT(why(*ring, 1000), HasSubstr("its proof takes too much"));
+}
+
+TEST(VerifierTest, TheProofOfAUsualScheduleIsFarFromTooMuch) {
+  const auto work = [](int ranks, int segments) {
+    const auto report = verifySchedule(*ringAllReduce(ranks, 1 << 16, segments));
+    return report.ok() ? report->work : VerifyOptions().mostWork;
+  };
+  EXPECT_LT(work(64, 8), VerifyOptions().mostWork / 100);
+}
+
 TEST(VerifierTest, LongListsAreCutAndCounted) {
   const Result<VerifyReport> report =
       verifySchedule(RecordedSchedule(20, 1, 1), {.maxProblems = 3});

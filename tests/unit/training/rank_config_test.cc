@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace faultline::workload {
 namespace {
 
@@ -119,7 +122,7 @@ TEST(RankConfigTest, WhatIsUnknownIsRefusedWhereverItStands) {
     nlohmann::json changed = complete;
     changed[place / "surplus"] = 1;
     EXPECT_THAT(rankConfigFromJson(changed).status().message(),
-                testing::HasSubstr("surplus is unknown"))
+                testing::HasSubstr("surplus: is unknown"))
         << place;
   }
 }
@@ -140,15 +143,29 @@ TEST(RankConfigTest, EveryLimitIsNeeded) {
   }
 }
 
+std::vector<std::string> keysOf(const nlohmann::json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
 TEST(RankConfigTest, EverythingOfATrainingJobIsNeeded) {
   const nlohmann::json complete = toJson(unusualConfig());
-  ASSERT_EQ(complete["workload"]["training"].size(), 27u);
-  for (const auto& [name, value] : complete["workload"]["training"].items()) {
-    nlohmann::json changed = complete;
-    changed["workload"]["training"].erase(name);
-    EXPECT_THAT(rankConfigFromJson(changed).status().message(),
-                testing::HasSubstr("workload.training." + name));
+  int fields = 0;
+  for (const auto& [part, value] : complete["workload"]["training"].items()) {
+    const std::vector<std::string> names =
+        value.is_object() ? keysOf(value) : std::vector<std::string>{""};
+    for (const std::string& name : names) {
+      nlohmann::json changed = complete;
+      nlohmann::json& training = changed["workload"]["training"];
+      name.empty() ? training.erase(part) : training[part].erase(name);
+      EXPECT_THAT(
+          rankConfigFromJson(changed).status().message(),
+          testing::HasSubstr("workload.training." + part + (name.empty() ? "" : "." + name)));
+      ++fields;
+    }
   }
+  EXPECT_EQ(fields, 27);
 }
 
 TEST(RankConfigTest, ADeviceThatTrainsNeedsNoBandwidthOfItsMemory) {
@@ -159,7 +176,7 @@ TEST(RankConfigTest, ADeviceThatTrainsNeedsNoBandwidthOfItsMemory) {
   EXPECT_EQ(*read, config);
   config.workload.model->device.memoryBandwidth = -1;
   EXPECT_THAT(rankConfigFromJson(toJson(config)).status().message(),
-              testing::HasSubstr("memory_bandwidth is negative"));
+              testing::HasSubstr("device.memory_bandwidth: expected at least 0, found -1"));
 }
 
 TEST(RankConfigTest, AServerComesBackAsItWas) {
@@ -189,11 +206,13 @@ TEST(RankConfigTest, AServerComesBackAsItWas) {
     changed[nlohmann::json::json_pointer(std::string(pointer))] = value;
     return rankConfigFromJson(changed).status().message();
   };
-  EXPECT_THAT(messageWith("/server", nullptr), testing::HasSubstr("server is missing"));
-  EXPECT_THAT(messageWith("/server/rates", 1), testing::HasSubstr("server.rates is not a list"));
+  EXPECT_THAT(messageWith("/server", nullptr), testing::HasSubstr("server: a server needs it"));
+  EXPECT_THAT(messageWith("/server/rates", 1),
+              testing::HasSubstr("server.rates: expected an array"));
   EXPECT_THAT(messageWith("/server/rates/0/requests/1", {1, 2, 3}),
-              testing::HasSubstr("server.rates.requests has one that is not four numbers"));
-  EXPECT_THAT(messageWith("/workload/serving/batch", 0), testing::HasSubstr("batch is below 1"));
+              testing::HasSubstr("server.rates[0].requests[1]: expected an object"));
+  EXPECT_THAT(messageWith("/workload/serving/batch", 0),
+              testing::HasSubstr("batch: expected at least 1, found 0"));
   EXPECT_THAT(messageWith("/size", 3), testing::HasSubstr("degrees of parallelism"));
 }
 
@@ -224,22 +243,33 @@ TEST(RankConfigTest, NonsenseIsNamed) {
     changed[nlohmann::json::json_pointer(std::string(pointer))] = value;
     return rankConfigFromJson(changed).status().message();
   };
-  EXPECT_THAT(messageWith("/rank", 5), testing::HasSubstr("rank is out of range"));
-  EXPECT_THAT(messageWith("/rank", "one"), testing::HasSubstr("rank has another type"));
-  EXPECT_THAT(messageWith("/limits/give_up", -1), testing::HasSubstr("limits.give_up is negative"));
-  EXPECT_THAT(messageWith("/limits/chunk", 0), testing::HasSubstr("limits.chunk is nothing"));
-  EXPECT_THAT(messageWith("/nics", 7), testing::HasSubstr("nics is not a list"));
-  EXPECT_THAT(messageWith("/nics/0", 7), testing::HasSubstr("nics. is not an object"));
-  EXPECT_THAT(messageWith("/policy", "push"), testing::HasSubstr("policy is an unknown word"));
-  EXPECT_THAT(messageWith("/algorithm", "rings"), testing::HasSubstr("algorithm is unknown"));
-  EXPECT_THAT(messageWith("/planned", false), testing::HasSubstr("algorithm is unknown"))
-      << "'auto' is for the planner";
-  EXPECT_THAT(messageWith("/seed", "12x"), testing::HasSubstr("seed is not a 64-bit number"));
-  EXPECT_THAT(messageWith("/workload/gradient_bytes", 97), testing::HasSubstr("whole number"));
-  EXPECT_THAT(messageWith("/workload/dtype", "f8"), testing::HasSubstr("workload.dtype"));
-  EXPECT_THAT(messageWith("/workload/training/scale", 0), testing::HasSubstr("scale is below 1"));
-  EXPECT_THAT(messageWith("/workload/training/family", "bert"), testing::HasSubstr("family"));
-  EXPECT_THAT(messageWith("/workload/training/data_parallel", 4), testing::HasSubstr("product"));
+  const auto refuses = [&](std::string_view pointer, const nlohmann::json& value,
+                           std::string_view why) {
+    EXPECT_THAT(messageWith(pointer, value), testing::HasSubstr(std::string(why)));
+  };
+  refuses("/rank", 5, "rank: there are not so many");
+  refuses("/rank", "one", "configuration.rank: expected an integer");
+  refuses("/control_tos", 256, "control_tos: expected 0 to 255, found 256");
+  refuses("/limits/give_up", -1, "configuration.limits.give_up: expected at least 0, found -1");
+  refuses("/limits/chunk", 0, "configuration.limits.chunk: expected at least 1, found 0");
+  refuses("/job_key", "12", "configuration.job_key: ");
+  refuses("/nics", 7, "configuration.nics: expected an array");
+  refuses("/nics", nlohmann::json::array(), "nics: is an empty list");
+  refuses("/nics/0", 7, "configuration.nics[0]: expected an object");
+  refuses("/policy", "push", "configuration.policy: expected one of pinned, pull");
+  refuses("/algorithm", "rings", "algorithm: is unknown");
+  refuses("/planned", false, "algorithm: is unknown");  // 'auto' is for the planner
+  refuses("/seed", "12", "configuration.seed: expected an integer");
+  refuses("/checkpoint_path", "", "checkpoint_path: is needed");
+  refuses("/workload/gradient/size", 97, "workload.gradient: size: 97 is not a whole number");
+  refuses("/workload/gradient/dtype", "f8", "workload.gradient.dtype: expected one of f16, bf16");
+  refuses("/workload/collective/sizes", {8, 0},
+          "collective.sizes[1]: expected at least 1, found 0");
+  refuses("/workload/collective/ops", nlohmann::json::array(), "ops: is an empty list");
+  refuses("/workload/training/scale", 0, "training.scale: expected at least 1, found 0");
+  refuses("/workload/training/device/efficiency", 0, "device: efficiency: is nothing");
+  refuses("/workload/training/model/family", "bert", "model.family: expected one of gpt, llama");
+  refuses("/workload/training/parallel/data", 4, "product");
   EXPECT_FALSE(rankConfigFromJson("text").ok());
 }
 

@@ -11,19 +11,25 @@
 #include <vector>
 
 #include "base/input_file.h"
+#include "harness/workload/rank_config.h"
+#include "harness/workload/rank_config_fields.h"
 #include "tests/support/json_schema.h"
 #include "wire/guard.h"
 #include "wire/guest.h"
 #include "wire/rank.h"
 
-// Every message of every protocol: comes back as it was, fits the schema, and is refused when a
-// field is missing, unknown or of another type.
+// Every message of every protocol, and the configuration of a rank: comes back as it was, fits the
+// schema, and is refused when a field is missing, unknown or of another type, or a number of a rank
+// is one that it cannot mean.
 
 namespace faultline::wire {
 namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+
+/// Of an entry of a map.
+constexpr const char* kFreeName = "any name";
 
 /// An instance in which every list, map and optional has an entry, so that all fields are there.
 class Filler {
@@ -34,6 +40,8 @@ class Filler {
       value = true;
     } else if constexpr (std::is_arithmetic_v<T>) {
       value = 7;
+    } else if constexpr (Hexadecimal<T>) {
+      value = T::fromHex("00112233445566778899aabbccddeeff").value();
     } else if constexpr (std::is_same_v<T, std::string>) {
       value = "words";
     } else if constexpr (std::is_same_v<T, TimePoint>) {
@@ -58,15 +66,18 @@ class Filler {
   }
   template <typename T>
   static void fill(std::map<std::string, T>& values) {
-    fill(values["name"]);
+    fill(values[kFreeName]);
   }
   template <typename First, typename... More>
   static void fill(std::variant<First, More...>& value) {
     fill(value.template emplace<First>());
   }
   template <typename T>
-  void required(const char* /*key*/, T& value) {
+  void required(const char* /*key*/, T& value, const NumberRange& range = {}) {
     fill(value);
+    if constexpr (std::is_arithmetic_v<T>) {
+      value = static_cast<T>(std::min(static_cast<double>(value), range.most));
+    }
   }
 };
 
@@ -94,6 +105,28 @@ void addExamples(std::vector<Example>& all, const std::string& protocol,
   (add(Ts{}), ...);
 }
 
+/// What a rank is told first: no variant, and a struct of a room above.
+constexpr const char* kConfiguration = "configuration_of_a_rank";
+
+workload::RankConfig wholeConfiguration() {
+  workload::RankConfig config;
+  Filler::fill(config);
+  config.version = kVersion;
+  config.rank = 0;
+  config.size = 1;
+  config.algorithm = "ring";
+  config.workload.gradient.size = 8;
+  config.workload.model->parallel = {.zero = 3};
+  config.workload.serving->disaggregated = false;
+  return config;
+}
+
+std::string whyNotConfiguration(const json& message) {
+  const auto read = workload::rankConfigFromJson(message);
+  if (!read.ok()) return read.status().message();
+  return workload::toJson(*read) == message ? "" : "it comes back as another one";
+}
+
 std::vector<Example> examples() {
   std::vector<Example> all;
   addExamples(all, "controller_to_rank", ToRank{});
@@ -106,7 +139,15 @@ std::vector<Example> examples() {
   addExamples(all, "holder_to_controller", FromHolder{});
   addExamples(all, "controller_to_machine_room", ToRoom{});
   addExamples(all, "machine_room_to_controller", FromRoom{});
+  all.push_back({kConfiguration, workload::toJson(wholeConfiguration()), whyNotConfiguration});
   return all;
+}
+
+/// Of all protocols, and of the configuration.
+nlohmann::ordered_json wholeSchema() {
+  nlohmann::ordered_json whole = schema();
+  whole["definitions"][kConfiguration] = workload::rankConfigSchema();
+  return whole;
 }
 
 /// Adds up what the table of a struct visits. Bytes that are neither visited nor padding are a
@@ -129,7 +170,7 @@ class Tiling {
     EXPECT_EQ(end == 0 ? 0 : sizeof(T), whole) << name << ": its last member is not in its table";
   }
   template <typename T>
-  void required(const char* key, T& member) {
+  void required(const char* key, T& member, const NumberRange& /*range*/ = {}) {
     const auto begin = reinterpret_cast<const char*>(&member) - base_;
     members_.emplace_back(static_cast<std::size_t>(begin), sizeof(T), alignof(T));
     descend<T>(key);
@@ -210,7 +251,7 @@ TEST(WireTest, EveryMessageComesBackAsItWas) {
 
 /// Of a list or a map by free names any entry may be missing or be added.
 bool isFree(const json& message, const json::json_pointer& place) {
-  return place.back() == "name" || message.at(place.parent_pointer()).contains("name");
+  return place.back() == kFreeName || message.at(place.parent_pointer()).contains(kFreeName);
 }
 
 TEST(WireTest, AMissingAnUnknownOrAMistypedFieldIsRefusedAndNamed) {
@@ -219,6 +260,8 @@ TEST(WireTest, AMissingAnUnknownOrAMistypedFieldIsRefusedAndNamed) {
     std::vector<json::json_pointer> objects, keys;
     collect(example.message, json::json_pointer(), objects, keys);
     for (const json::json_pointer& place : keys) {
+      const bool first = example.protocol == kConfiguration && place.back() == "version";
+      if (first) continue;  // it is looked at before all others, and is told without them
       json mistyped = example.message;
       mistyped[place] = example.message[place].is_array() ? json("x") : json::array({1});
       EXPECT_THAT(example.whyNot(mistyped), HasSubstr(inWords(place) + ": expected")) << mistyped;
@@ -236,7 +279,7 @@ TEST(WireTest, AMissingAnUnknownOrAMistypedFieldIsRefusedAndNamed) {
       EXPECT_THAT(example.whyNot(missing), HasSubstr(inWords(place) + ": is missing")) << missing;
     }
     for (const json::json_pointer& place : objects) {
-      if (example.message.at(place).contains("name")) continue;
+      if (example.message.at(place).contains(kFreeName)) continue;
       json unknown = example.message;
       unknown[place / "surplus"] = 1;
       EXPECT_THAT(example.whyNot(unknown), HasSubstr(inWords(place / "surplus") + ": is unknown"))
@@ -245,6 +288,71 @@ TEST(WireTest, AMissingAnUnknownOrAMistypedFieldIsRefusedAndNamed) {
     }
   }
   EXPECT_GT(changes, 300);
+}
+
+TEST(WireTest, ANumberThatARankCannotMeanIsRefusedAndNamed) {
+  const auto definitions = wholeSchema()["definitions"];
+  int numbers = 0, shares = 0;
+  for (const Example& example : examples()) {
+    if (example.protocol != "rank_to_controller" && example.protocol != kConfiguration) continue;
+    std::vector<json::json_pointer> objects, keys;
+    collect(example.message, json::json_pointer(), objects, keys);
+    const auto refuses = [&](const json::json_pointer& place, const json& number,
+                             const std::string& why) {
+      json changed = example.message;
+      changed[place] = number;
+      EXPECT_THAT(example.whyNot(changed), HasSubstr(inWords(place) + why)) << changed;
+      EXPECT_THAT(testing::schemaViolations(definitions[example.protocol],
+                                            testing::SchemaJson::parse(changed.dump())),
+                  ::testing::Not(::testing::IsEmpty()))
+          << changed;
+    };
+    for (json::json_pointer place : keys) {
+      if (example.message[place].is_array() && !example.message[place].empty()) place /= 0;
+      if (!example.message[place].is_number() || place.back() == "version") continue;
+      refuses(place, -2, ": ");
+      ++numbers;
+      if (example.message[place] != 1.0 || !example.message[place].is_number_float()) continue;
+      refuses(place, 1.5, ": expected 0 to 1, found 1.5");
+      ++shares;
+    }
+  }
+  EXPECT_GT(numbers, 100);
+  EXPECT_GT(shares, 2);
+}
+
+TEST(WireTest, AnIndexOfWhatThereIsNotIsRefusedAndNamed) {
+  const Counts counts{{"ranks", 4}, {"rails", 2}, {"iterations", 9}, {"requests", 6}, {"rates", 3}};
+  const auto refusal = [&](const FromRank& message) {
+    return checkIndexes(message, counts).message();
+  };
+  const auto inNetwork = [&](const Network& network) { return refusal(Done{.network = network}); };
+  EXPECT_EQ(refusal(Begin{.iteration = 8}), "");
+  EXPECT_EQ(refusal(Begin{.iteration = 9}), "begin.iteration: expected 0 to 8, found 9");
+  EXPECT_EQ(refusal(End{.iteration = 9}), "end.iteration: expected 0 to 8, found 9");
+  EXPECT_EQ(refusal(End{.network = Network{.failovers = {{.peer = 4}}}}),
+            "end.network.failovers[0].peer: expected 0 to 3, found 4");
+  EXPECT_EQ(inNetwork({.failovers = {{.peer = 3, .rail = 1}}}), "");
+  EXPECT_EQ(inNetwork({.failovers = {{}, {.rail = 2}}}),
+            "done.network.failovers[1].rail: expected 0 to 1, found 2");
+  EXPECT_EQ(inNetwork({.degradations = {{.peer = 5}}}),
+            "done.network.degradations[0].peer: expected 0 to 3, found 5");
+  EXPECT_EQ(inNetwork({.degradations = {{.rail = 5}}}),
+            "done.network.degradations[0].rail: expected 0 to 1, found 5");
+  EXPECT_EQ(inNetwork({.portTests = {{.slowPaths = {{.from = 3, .to = 4}}}}}),
+            "done.network.port_tests[0].slow_paths[0].to: expected 0 to 3, found 4");
+  EXPECT_EQ(inNetwork({.portTests = {{.slowPaths = {{.from = 4}}}}}),
+            "done.network.port_tests[0].slow_paths[0].from: expected 0 to 3, found 4");
+  EXPECT_EQ(inNetwork({.trace = Trace{.peer = {-1, 3}, .rail = {-1, 1}}}), "");
+  EXPECT_EQ(inNetwork({.trace = Trace{.peer = {-1, 4}}}),
+            "done.network.trace.peer[1]: expected -1 to 3, found 4");
+  EXPECT_EQ(inNetwork({.trace = Trace{.rail = {2}}}),
+            "done.network.trace.rail[0]: expected -1 to 1, found 2");
+  EXPECT_EQ(refusal(Excluded{.rails = {0, 2}}), "excluded.rails[1]: expected 0 to 1, found 2");
+  EXPECT_EQ(refusal(Shrunk{.ranks = {4}}), "shrunk.ranks[0]: expected 0 to 3, found 4");
+  EXPECT_EQ(refusal(Shrunk{.iteration = 9}), "") << "all of them may be done";
+  EXPECT_EQ(refusal(Rate{.rate = 3}), "rate.rate: expected 0 to 2, found 3");
+  EXPECT_EQ(refusal(Token{.requests = {5, 6}}), "token.requests[1]: expected 0 to 5, found 6");
 }
 
 TEST(WireTest, WhatIsNoMessageIsRefused) {
@@ -259,6 +367,7 @@ TEST(WireTest, WhatIsNoMessageIsRefused) {
 TEST(WireTest, TypesOfAProtocolAreDistinct) {
   std::set<std::pair<std::string, std::string>> seen;
   for (const Example& example : examples()) {
+    if (example.protocol == kConfiguration) continue;
     EXPECT_TRUE(seen.insert({example.protocol, example.message["type"]}).second)
         << example.protocol << " " << example.message["type"];
   }
@@ -321,7 +430,7 @@ TEST(WireTest, AStatusIsTheSameAtTheOtherEnd) {
 }
 
 TEST(WireSchemaTest, EveryMessageFitsAndNothingElse) {
-  const auto definitions = schema()["definitions"];
+  const auto definitions = wholeSchema()["definitions"];
   std::set<std::string> protocols;
   for (const Example& example : examples()) {
     protocols.insert(example.protocol);
@@ -338,7 +447,7 @@ TEST(WireSchemaTest, EveryMessageFitsAndNothingElse) {
 }
 
 TEST(WireSchemaTest, TheFileIsThatOfTheSources) {
-  const std::string made = schema().dump(1) + "\n";
+  const std::string made = wholeSchema().dump(1) + "\n";
   const auto kept = readFile(FAULTLINE_SOURCE_DIR "/wire/schema.json");
   if (kept.ok() && *kept == made) return;
   const std::string path = ::testing::TempDir() + "wire-schema.json";

@@ -1,4 +1,4 @@
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "injector/fault_table.h"
+#include "injector/fault_kind.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 const FaultKind& kind(std::string_view name) { return *findFaultKind(name); }
 
-TEST(FaultTableTest, NamesAreUniqueAndEveryFaultIsDocumented) {
+TEST(FaultKindTest, NamesAreUniqueAndEveryFaultIsDocumented) {
   std::set<std::string_view> names;
   for (const FaultKind& fault : faultKinds()) {
     EXPECT_TRUE(names.insert(fault.name).second) << fault.name;
@@ -31,12 +31,12 @@ TEST(FaultTableTest, NamesAreUniqueAndEveryFaultIsDocumented) {
   EXPECT_EQ(findFaultKind("meteor"), nullptr);
 }
 
-TEST(FaultTableTest, AFlapShorterThanADetectionMayBeFoundInThreeWays) {
+TEST(FaultKindTest, AFlapShorterThanADetectionMayBeFoundInThreeWays) {
   EXPECT_THAT(describeFault(kind("path_flap")), HasSubstr("struck: path, or rail, or nothing;"));
   EXPECT_THAT(describeFault(kind("port_flap")), HasSubstr("struck: local_nic, or nothing;"));
 }
 
-TEST(FaultTableTest, AFaultIsFoundDifferentlyAtItsEnds) {
+TEST(FaultKindTest, AFaultIsFoundDifferentlyAtItsEnds) {
   const Signature down = signatureOf(kind("port_down"), {{"how", "admin"}});
   EXPECT_EQ(down.own.cause, "local_nic");
   EXPECT_EQ(down.peer.cause, "remote_nic");
@@ -51,14 +51,14 @@ TEST(FaultTableTest, AFaultIsFoundDifferentlyAtItsEnds) {
   EXPECT_THAT(describeFault(kind("one_way_loss")), HasSubstr("path (incoming)"));
 }
 
-TEST(FaultTableTest, ShortNamesTellWhatIsNotUsual) {
+TEST(FaultKindTest, ShortNamesTellWhatIsNotUsual) {
   EXPECT_EQ(shortName(kind("blackhole"), {}), "blackhole");
   EXPECT_EQ(shortName(kind("port_down"), {{"how", "carrier"}}), "port_down carrier");
   EXPECT_EQ(shortName(kind("throttle"), {{"rate", "10%"}, {"direction", "both"}}), "throttle 10%");
   EXPECT_EQ(shortName(kind("throttle"), {{"rate", "10%"}, {"direction", "tx"}}), "throttle 10% tx");
 }
 
-TEST(FaultTableTest, EveryDefaultIsReadableAndSpelledAsItIsPrinted) {
+TEST(FaultKindTest, EveryDefaultIsReadableAndSpelledAsItIsPrinted) {
   for (const FaultKind& fault : faultKinds()) {
     for (const ParameterSpec& spec : fault.parameters) {
       if (spec.required()) continue;
@@ -69,7 +69,7 @@ TEST(FaultTableTest, EveryDefaultIsReadableAndSpelledAsItIsPrinted) {
   }
 }
 
-TEST(FaultTableTest, DefaultsFillWhatIsNotGiven) {
+TEST(FaultKindTest, DefaultsFillWhatIsNotGiven) {
   const auto flap = FaultParameters::parse(kind("port_flap"), {{"period", "20ms"}});
   ASSERT_TRUE(flap.ok());
   EXPECT_EQ(flap->get<Duration>("period"), 20ms);
@@ -78,7 +78,7 @@ TEST(FaultTableTest, DefaultsFillWhatIsNotGiven) {
   EXPECT_EQ(flap->get<Percent>("duty"), Percent{50});
 }
 
-TEST(FaultTableTest, RateIsARateOrAPercentage) {
+TEST(FaultKindTest, RateIsARateOrAPercentage) {
   const auto rate = FaultParameters::parse(kind("throttle"), {{"rate", "40Mbit"}});
   ASSERT_TRUE(rate.ok());
   EXPECT_EQ(std::get<Rate>(rate->value("rate")), Rate{40'000'000});
@@ -87,7 +87,7 @@ TEST(FaultTableTest, RateIsARateOrAPercentage) {
   EXPECT_EQ(std::get<Percent>(percent->value("rate")), Percent{12.5});
 }
 
-TEST(FaultTableTest, MistakesAreErrorsThatSayWhatIsPossible) {
+TEST(FaultKindTest, MistakesAreErrorsThatSayWhatIsPossible) {
   const auto message = [](std::string_view fault, const std::map<std::string, std::string>& texts) {
     const auto parsed = FaultParameters::parse(kind(fault), texts);
     EXPECT_FALSE(parsed.ok());
@@ -108,7 +108,7 @@ TEST(FaultTableTest, MistakesAreErrorsThatSayWhatIsPossible) {
   EXPECT_THAT(message("port_flap", {{"duty", "nan%"}}), HasSubstr("out of range"));
 }
 
-TEST(FaultTableTest, DescriptionNamesEveryParameterAndFitsTheTerminal) {
+TEST(FaultKindTest, DescriptionNamesEveryParameterAndFitsTheTerminal) {
   for (const FaultKind& fault : faultKinds()) {
     const std::string page = describeFault(fault);
     for (const ParameterSpec& spec : fault.parameters) {
