@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/workload_kind.h"
 #include "resilient_ccl/comm/communicator.h"
 
 namespace faultline::run {
@@ -54,8 +55,7 @@ workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart) 
   if (kind.leavesRanksOut) {
     config.excludeAfter = chosen.get<Duration>(kind.hangOption);
   }
-  // A server has no state to go on from.
-  if (kind.restarts && !scenario.workload.serves()) {
+  if (kind.restarts && scenario.workload.kind->keepsState) {
     config.checkpointEvery = static_cast<int>(chosen.get<std::int64_t>(baseline::kCheckpointEvery));
     config.checkpointPath = checkpointPath(setup, rank);
   }

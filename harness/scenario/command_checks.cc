@@ -9,10 +9,8 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "harness/baseline/strategy_table.h"
 #include "harness/command/variables.h"
 #include "harness/scenario/record_reader.h"
-#include "injector/faults/registry.h"
 
 namespace faultline::scenario {
 namespace {
@@ -21,15 +19,13 @@ constexpr std::string_view kPath = "workload.command";
 
 class CommandChecker {
  public:
-  CommandChecker(const Scenario& scenario, const Node& root, Findings& findings)
-      : scenario_(scenario),
-        command_(scenario.workload.command),
-        root_(root),
-        findings_(findings) {}
+  explicit CommandChecker(const WorkloadChecking& checking)
+      : scenario_(checking.scenario),
+        command_(scenario_.workload.command),
+        root_(checking.root),
+        findings_(checking.findings) {}
 
   void check() {
-    checkRows();
-    if (!scenario_.workload.isForeign()) return;
     checkKeysOfOurRanks();
     checkNodes();
     checkTimeLimit();
@@ -51,87 +47,6 @@ class CommandChecker {
     findings_.add(locate(root_, path), std::move(message));
   }
   static std::string below(std::string_view key) { return joinPath(std::string(kPath), key); }
-
-  /// What the kind of workload allows of strategies and of their options.
-  void checkRows() {
-    const Node* const list = root_.find("strategies");
-    const bool foreign = scenario_.workload.isForeign();
-    for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
-      const Node& item = list->items[i];
-      const std::string path = fmt::format("strategies.{}", i);
-      const bool named = item.kind == Node::Kind::kMap && !item.entries.empty();
-      const std::string& kind = named ? item.entries.front().key : item.text;
-      const baseline::StrategySpec* const spec = baseline::findStrategy(kind);
-      if (!findings_.usable({path}) || spec == nullptr) continue;
-      if (foreign && !spec->suitsForeign) {
-        fail(path, fmt::format("{} needs ranks that are ours: a workload of kind command knows {}",
-                               kind, baseline::namesOf([](const baseline::StrategySpec& one) {
-                                 return one.suitsForeign;
-                               })));
-      }
-      if (named) checkOptions(item.entries.front().value, *spec, foreign);
-      if (named && spec->setsUpNccl) checkNccl(item.entries.front().value);
-    }
-  }
-
-  void checkOptions(const Node& options, const baseline::StrategySpec& spec, bool foreign) {
-    for (const Entry& option : options.entries) {
-      const bool env = option.key == baseline::rowEnvironmentSpec().name;
-      const bool name = option.key == baseline::rowNameSpec().name;
-      const bool its =
-          spec.setsUpNccl && (option.key == baseline::kMode || option.key == baseline::kWait);
-      if (name || its || env == foreign) continue;
-      findings_.add(option.where,
-                    env ? "env: only the programs of a workload of kind command have one"
-                        : fmt::format("{}: {} has none for programs that are not ours: 'as' and "
-                                      "'env' are possible",
-                                      option.key, spec.name));
-    }
-  }
-
-  /// A row of a way to meet faults says nothing of it where there is none that it could meet.
-  void checkNccl(const Node& options) {
-    const Node* const mode = options.find(baseline::kMode);
-    const std::string kind = mode == nullptr ? std::string(baseline::kStock) : mode->text;
-    const bool rebuilds = baseline::rebuildsItself(kind);
-    if (const Node* const wait = options.find(baseline::kWait); wait != nullptr && !rebuilds) {
-      findings_.add(wait->where, fmt::format("wait: only of the modes {} and {}, in which the "
-                                             "program itself gives a communicator up",
-                                             baseline::kAbortReinit, baseline::kShrinkMode));
-    }
-    if (!rebuilds && kind != baseline::kPortFailover) return;
-    if (!findings_.usable({"faults", "sequences", "fault_processes"})) return;
-    if (!scenario_.hasFaults()) {
-      findings_.add(mode->where,
-                    fmt::format("mode: {} has nothing to {} from: add a fault of a link, or write "
-                                "{}",
-                                kind, rebuilds ? "recover" : "fail over", baseline::kStock));
-    }
-    if (kind == baseline::kAbortReinit && kills()) {
-      findings_.add(mode->where,
-                    fmt::format("mode: {} goes on with all ranks, and nobody starts a process "
-                                "again that was killed: write {}",
-                                kind, baseline::kShrinkMode));
-    }
-  }
-
-  /// Whether a fault of the scenario kills processes.
-  bool kills() const {
-    const auto ends = [](std::string_view name) {
-      const injector::FaultKind* const kind = injector::findFaultKind(name);
-      return kind != nullptr && kind->endsProcesses;
-    };
-    const auto killsOne = [&](const Fault& fault) { return ends(fault.kind); };
-    return std::ranges::any_of(scenario_.faults, killsOne) ||
-           std::ranges::any_of(scenario_.sequences,
-                               [&](const Sequence& sequence) {
-                                 return std::ranges::any_of(sequence.faults, killsOne);
-                               }) ||
-           std::ranges::any_of(scenario_.processes, [&](const FaultProcess& process) {
-             return std::ranges::any_of(
-                 process.kinds, [&](const FaultProcess::Kind& kind) { return ends(kind.name); });
-           });
-  }
 
   /// Keys by which only ranks of ours are told something.
   void checkKeysOfOurRanks() {
@@ -221,8 +136,6 @@ class CommandChecker {
 
 }  // namespace
 
-void checkCommand(const Scenario& scenario, const Node& root, Findings& findings) {
-  CommandChecker(scenario, root, findings).check();
-}
+void checkCommand(const WorkloadChecking& checking) { CommandChecker(checking).check(); }
 
 }  // namespace faultline::scenario

@@ -1,12 +1,10 @@
 #pragma once
 
-#include "harness/scenario/document.h"
-#include "harness/scenario/findings.h"
-#include "harness/scenario/scenario.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::scenario {
 
-/// What a scenario of kind command asks for and cannot have, and what only such a one can.
-void checkCommand(const Scenario& scenario, const Node& root, Findings& findings);
+/// What a scenario of kind command asks for and cannot have.
+void checkCommand(const WorkloadChecking& checking);
 
 }  // namespace faultline::scenario

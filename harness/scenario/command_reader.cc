@@ -6,7 +6,7 @@
 #include <string>
 
 #include "harness/command/extract.h"
-#include "harness/scenario/language_table.h"
+#include "harness/scenario/command_table.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/text_check.h"
 

@@ -9,7 +9,7 @@
 #include "base/input_file.h"
 #include "harness/inference/trace.h"
 #include "harness/model/divide.h"
-#include "harness/scenario/language_table.h"
+#include "harness/scenario/inference_table.h"
 #include "harness/scenario/record_reader.h"
 
 namespace faultline::scenario {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "harness/scenario/language_table.h"
 #include "harness/scenario/record_reader.h"
+#include "harness/scenario/sweep_table.h"
 
 namespace faultline::scenario {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "harness/model/training_program.h"
-#include "harness/scenario/language_table.h"
 #include "harness/scenario/record_reader.h"
+#include "harness/scenario/training_table.h"
 
 namespace faultline::scenario {
 namespace {
@@ -28,10 +28,6 @@ class TrainingReader {
     workload.compute = readCompute();
     workload.gradient = readGradient();
     if (workload_ == nullptr) return;
-    if (workload.serves()) {
-      readServed(workload);
-      return;
-    }
     if (find("model") == nullptr) {
       refuse({"device", "parallel", "micro_batches", "micro_batch", "sequence", "scale"},
              "only with a 'model', from which sizes and times follow");
@@ -50,19 +46,22 @@ class TrainingReader {
     checkBuffers(*workload.model);
   }
 
- private:
-  const Node* find(std::string_view key) const {
-    return workload_ == nullptr ? nullptr : workload_->find(key);
-  }
-
   /// What a server's sizes and times follow from; how it fits is looked at with what it serves.
   void readServed(Workload& workload) {
+    workload.compute = readCompute();
+    workload.gradient = readGradient();
+    if (workload_ == nullptr) return;
     if (find("model") != nullptr) {
       workload.model = readModel(/*buckets=*/1);
     } else if (findings_.usable({"workload.kind"})) {
       findings_.addAt("workload.model", workload_->where,
                       "workload: a server needs the keys 'model' and 'device'");
     }
+  }
+
+ private:
+  const Node* find(std::string_view key) const {
+    return workload_ == nullptr ? nullptr : workload_->find(key);
   }
 
   void refuse(std::initializer_list<std::string_view> keys, std::string_view why) {
@@ -257,6 +256,11 @@ class TrainingReader {
 void readTraining(const Node& root, const Parameters& values, int ranks, Workload& workload,
                   Findings& findings) {
   TrainingReader(root, values, findings).read(ranks, workload);
+}
+
+void readServedModel(const Node& root, const Parameters& values, Workload& workload,
+                     Findings& findings) {
+  TrainingReader(root, values, findings).readServed(workload);
 }
 
 }  // namespace faultline::scenario

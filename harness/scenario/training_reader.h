@@ -13,4 +13,8 @@ namespace faultline::scenario {
 void readTraining(const Node& root, const Parameters& values, int ranks, Workload& workload,
                   Findings& findings);
 
+/// Of a server, which has only the model and the device: what its sizes and times follow from.
+void readServedModel(const Node& root, const Parameters& values, Workload& workload,
+                     Findings& findings);
+
 }  // namespace faultline::scenario

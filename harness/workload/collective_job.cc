@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <utility>
 #include <vector>
 
 #include "harness/workload/collective_buffers.h"
-#include "harness/workload/job.h"
+#include "harness/workload/data.h"
+#include "harness/workload/job_kind.h"
 
 namespace faultline::workload {
 namespace {
@@ -104,5 +107,25 @@ class CollectiveJob final : public Job {
 std::unique_ptr<Job> makeCollectiveJob(const scenario::Workload& workload, int rank, int ranks) {
   return std::make_unique<CollectiveJob>(workload, rank, ranks);
 }
+
+namespace {
+
+std::unique_ptr<Job> makeSweep(const RankConfig& config) {
+  return makeCollectiveJob(config.workload, config.rank, config.size);
+}
+
+void checkCells(const RankConfig& config, const JobKind::Fail& fail) {
+  for (const SweepCell& cell : cellsOf(config.workload.collective)) {
+    if (!scenario::reduces(cell.operation)) continue;
+    if (config.size <= maxExactRanks(cell.dtype, cell.op)) continue;
+    fail("size", fmt::format("is out of range for an exact {} of {}", reduction::nameOf(cell.op),
+                             reduction::nameOf(cell.dtype)));
+  }
+}
+
+}  // namespace
+
+extern const JobKind kCollectiveJob;
+constinit const JobKind kCollectiveJob{.make = makeSweep, .check = checkCells};
 
 }  // namespace faultline::workload

@@ -7,7 +7,9 @@
 #include <span>
 
 #include "harness/scenario/json.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/workload/data.h"
+#include "harness/workload/job_kind.h"
 #include "resilient_ccl/comm/communicator.h"
 #include "resilient_ccl/schedule/algorithms.h"
 #include "wire/message.h"
@@ -232,7 +234,7 @@ json workloadJson(const scenario::Workload& workload) {
   for (const auto op : workload.collective.ops) sweep["ops"].push_back(reduction::nameOf(op));
   sweep["place"] = scenario::name(workload.collective.place);
   sweep["settle_calls"] = workload.collective.settleCalls;
-  return {{"kind", workload.kind},
+  return {{"kind", workload.kind->name},
           {"collective", std::move(sweep)},
           {"training", workload.model ? trainingJson(*workload.model) : json()},
           {"serving", workload.serving ? servingJson(*workload.serving) : json()},
@@ -325,7 +327,13 @@ void readSweep(const json& object, scenario::Sweep& sweep, Status& status) {
 
 void readWorkload(const json& object, scenario::Workload& workload, Status& status) {
   FieldReader fields(object, "workload.", status);
-  fields.read("kind", workload.kind);
+  std::string kind;
+  fields.read("kind", kind);
+  if (const auto* const known = scenario::findWorkloadKind(kind); known != nullptr) {
+    workload.kind = known;
+  } else {
+    fields.fail("kind", "is an unknown word");
+  }
   fields.read("iterations", workload.iterations);
   fields.read("warmup_iterations", workload.warmupIterations);
   fields.readDuration("compute_ns", workload.compute.duration);
@@ -375,21 +383,15 @@ Status check(const RankConfig& config) {
   if (training && training->parallel.ranks() * instances != config.size) {
     fields.fail("size", "is not the product of the degrees of parallelism");
   }
-  if (config.workload.serves() &&
-      (!training || !config.workload.serving.has_value() || !config.server)) {
-    fields.fail("server", "is missing");
-  }
-  const DataType summedType =
-      config.workload.serves() && training ? training->model.dtype : gradient.dtype;
+  const JobKind& kind = jobKind(*config.workload.kind);
+  if (kind.make == nullptr && kind.serve == nullptr) fields.fail("kind", "has no ranks");
+  const DataType summedType = training ? training->model.dtype : gradient.dtype;
   if (config.size < 1 || summed > (exact ? maxExactRanks(summedType) : kMaxExactRanks)) {
     fields.fail("size",
                 fmt::format("is out of range for exact sums of {}", reduction::nameOf(summedType)));
   }
-  for (const scenario::SweepCell& cell : cellsOf(config.workload.collective)) {
-    if (!config.workload.sweeps() || !scenario::reduces(cell.operation)) continue;
-    if (config.size <= maxExactRanks(cell.dtype, cell.op)) continue;
-    fields.fail("size", fmt::format("is out of range for an exact {} of {}",
-                                    reduction::nameOf(cell.op), reduction::nameOf(cell.dtype)));
+  if (kind.check != nullptr) {
+    kind.check(config, [&](const char* field, const std::string& why) { fields.fail(field, why); });
   }
   if (config.rank < 0 || config.rank >= config.size) fields.fail("rank", "is out of range");
   if (config.nics.empty()) fields.fail("nics", "are none");

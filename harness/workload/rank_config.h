@@ -55,7 +55,7 @@ struct RankConfig {
   int ioThreads = 0;  ///< fabric::FabricOptions::ioThreads
 
   scenario::Workload workload;
-  std::optional<ServerConfig> server;  ///< of the workload `inference`
+  std::optional<ServerConfig> server;  ///< of workloads with requests
   std::uint64_t seed = 1;              ///< of the data
 
   /// When the communicator fails, go on with those that are left

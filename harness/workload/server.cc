@@ -10,6 +10,7 @@
 #include "harness/model/divide.h"
 #include "harness/workload/compute.h"
 #include "harness/workload/decision.h"
+#include "harness/workload/job_kind.h"
 #include "harness/workload/poison.h"
 #include "harness/workload/stage.h"
 
@@ -440,5 +441,17 @@ Status InferenceServer::takeArrived() {
 std::unique_ptr<Server> makeServer(const RankConfig& config) {
   return std::make_unique<InferenceServer>(config);
 }
+
+namespace {
+
+void checkServed(const RankConfig& config, const JobKind::Fail& fail) {
+  const scenario::Workload& workload = config.workload;
+  if (!workload.model || !workload.serving || !config.server) fail("server", "is missing");
+}
+
+}  // namespace
+
+extern const JobKind kInferenceJob;
+constinit const JobKind kInferenceJob{.serve = makeServer, .check = checkServed};
 
 }  // namespace faultline::workload

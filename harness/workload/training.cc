@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/workload/compute.h"
+#include "harness/workload/job_kind.h"
 
 namespace faultline::workload {
 namespace {
@@ -91,5 +92,17 @@ class TrainingJob final : public Job {
 std::unique_ptr<Job> makeTrainingJob(const scenario::Workload& workload, int rank, int ranks) {
   return std::make_unique<TrainingJob>(workload, rank, ranks);
 }
+
+namespace {
+
+std::unique_ptr<Job> makeTrained(const RankConfig& config) {
+  const auto make = config.workload.model ? makeModelJob : makeTrainingJob;
+  return make(config.workload, config.rank, config.size);
+}
+
+}  // namespace
+
+extern const JobKind kTrainingJob;
+constinit const JobKind kTrainingJob{.make = makeTrained};
 
 }  // namespace faultline::workload

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "harness/scenario/workload_kind.h"
 #include "harness/workload/job.h"
 #include "tests/unit/comm/thread_job.h"
 
@@ -10,7 +11,7 @@ using schedule::Collective;
 
 scenario::Workload sweepOf(Collective operation, scenario::Place place) {
   scenario::Workload workload;
-  workload.kind = scenario::Workload::kCollectiveKind;
+  workload.kind = scenario::findWorkloadKind("collective");
   workload.iterations = 2;
   workload.warmupIterations = 1;
   workload.collective = {.operations = {operation},

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/scenario/workload_kind.h"
+
 namespace faultline::workload {
 namespace {
 
@@ -165,7 +167,7 @@ TEST(RankConfigTest, ADeviceThatTrainsNeedsNoBandwidthOfItsMemory) {
 TEST(RankConfigTest, AServerComesBackAsItWas) {
   RankConfig config = unusualConfig();
   config.size = 6;
-  config.workload.kind = scenario::Workload::kInferenceKind;
+  config.workload.kind = scenario::findWorkloadKind("inference");
   config.workload.model->parallel = {.tensor = 3};
   inference::Serving& serving = config.workload.serving.emplace();
   serving.batch = 5;

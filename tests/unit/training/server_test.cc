@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 
+#include "harness/scenario/workload_kind.h"
 #include "harness/workload/decision.h"
 #include "tests/unit/comm/thread_job.h"
 
@@ -30,7 +31,7 @@ RankConfig configOf(const Plan& plan, int rank) {
   config.size = plan.ranks();
   config.seed = 5;
   scenario::Workload& workload = config.workload;
-  workload.kind = scenario::Workload::kInferenceKind;
+  workload.kind = scenario::findWorkloadKind("inference");
   workload.warmupIterations = 1;
   model::Training& job = workload.model.emplace();
   job.model = {.name = "small",

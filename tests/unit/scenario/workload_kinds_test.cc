@@ -1,0 +1,67 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "harness/scenario/json.h"
+#include "harness/scenario/reader.h"
+#include "harness/scenario/workload_kind.h"
+
+// Workloads are told by the properties in their rows.
+
+namespace faultline::scenario {
+namespace {
+
+TEST(WorkloadKinds, AreFoundByNameAndHaveAllThatIsAskedOfARow) {
+  ASSERT_FALSE(workloadKinds().empty());
+  EXPECT_EQ(Workload{}.kind, workloadKinds().front());
+  EXPECT_EQ(findWorkloadKind("prayer"), nullptr);
+  std::set<std::string_view> own;  // keys are of one kind, or of all
+  for (const WorkloadKind* const kind : workloadKinds()) {
+    EXPECT_EQ(findWorkloadKind(kind->name), kind);
+    EXPECT_FALSE(kind->summary.empty()) << kind->name;
+    EXPECT_FALSE(kind->brief.empty()) << kind->name;
+    EXPECT_TRUE(hasWorkloadKey(*kind, "kind"));
+    for (const std::string_view key : kind->keys) {
+      const auto is = [&](const Field& field) { return field.spec.name == key; };
+      EXPECT_TRUE(std::ranges::any_of(workloadTable().fields, is)) << kind->name << ": " << key;
+    }
+    ASSERT_NE(kind->fields, nullptr) << kind->name;
+    for (const Field& field : kind->fields()) {
+      EXPECT_TRUE(hasWorkloadKey(*kind, field.spec.name)) << kind->name << ": " << field.spec.name;
+      EXPECT_TRUE(own.insert(field.spec.name).second) << field.spec.name << " is of two kinds";
+    }
+    EXPECT_EQ(kind->runsRanks, kind->whyAllRanksAreNeeded != nullptr) << kind->name;
+    EXPECT_EQ(kind->runsRanks, kind->whyNoSchedule != nullptr) << kind->name;
+    EXPECT_EQ(kind->runsRanks, kind->placement == nullptr) << kind->name;
+    EXPECT_FALSE(kind->hasBound && !kind->whyNoBound.empty()) << kind->name;
+  }
+}
+
+// What `faultline init` writes of it is read, written, and read again as the same.
+TEST(WorkloadKinds, ASectionIsWrittenAsWhatIsReadAgainAsTheSame) {
+  for (const WorkloadKind* const kind : workloadKinds()) {
+    const std::string text =
+        "version: 1\nname: it\ncluster: {nodes: 4}\nstrategies: [fault_free]\nworkload:\n  kind: " +
+        std::string(kind->name) + "\n" + kind->starter({.nodes = 4, .seconds = 5});
+    const ReadResult read = readScenario(text, "it");
+    ASSERT_TRUE(read.ok()) << kind->name << ": " << read.mistakes.front().toString();
+    EXPECT_EQ(read.scenario->workload.kind, kind);
+    const ReadResult again = readScenario(toJson(*read.scenario).dump(), "again");
+    ASSERT_TRUE(again.ok()) << kind->name << ": " << again.mistakes.front().toString();
+    EXPECT_EQ(again.scenario->workload, read.scenario->workload) << kind->name;
+    EXPECT_FALSE(kind->inWords(read.scenario->workload).empty());
+    const Placement placement = placementOf(*read.scenario);
+    EXPECT_EQ(placement.processes(), 4) << kind->name;
+    EXPECT_EQ(placement.nodeOf(3), 3) << kind->name;
+    if (kind->runsRanks && kind->whyNoSchedule(read.scenario->workload).empty()) {
+      ASSERT_NE(kind->calls, nullptr) << kind->name;
+      EXPECT_FALSE(kind->calls(*read.scenario).empty()) << kind->name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace faultline::scenario
