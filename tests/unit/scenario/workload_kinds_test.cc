@@ -1,9 +1,13 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
 #include <set>
-#include <string>
+#include <sstream>
 
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
@@ -13,6 +17,8 @@
 
 namespace faultline::scenario {
 namespace {
+
+namespace fs = std::filesystem;
 
 TEST(WorkloadKinds, AreFoundByNameAndHaveAllThatIsAskedOfARow) {
   ASSERT_FALSE(workloadKinds().empty());
@@ -61,6 +67,57 @@ TEST(WorkloadKinds, ASectionIsWrittenAsWhatIsReadAgainAsTheSame) {
       EXPECT_FALSE(kind->calls(*read.scenario).empty()) << kind->name;
     }
   }
+}
+
+/// What a file says besides comments.
+std::string codeOf(const fs::path& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t comment = line.find("//");
+    text << line.substr(0, comment) << "\n";
+  }
+  return text.str();
+}
+
+/// A row of one, its name where kinds are compared, or a list of names.
+bool tellsAKind(const std::string& code, std::string& found) {
+  std::string names;
+  for (const WorkloadKind* const kind : workloadKinds()) {
+    names += (names.empty() ? "" : "|") + std::string(kind->name);
+  }
+  const std::regex known(
+      fmt::format(R"x(\bk(?:Training|Collective|Inference|Command)(?:Workload|Job)\b|)x"
+                  R"x(\b(?:isForeign|sweeps|serves)\(\)|[!=]=\s*"(?:{0})"|"(?:{0})"\s*[!=]=|)x"
+                  R"x(findWorkloadKind\("|string_view \w+ = "(?:{0})";)x",
+                  names));
+  std::smatch what;
+  if (!std::regex_search(code, what, known)) return false;
+  found = what.str();
+  return true;
+}
+
+TEST(WorkloadKinds, NobodyOutsideOfItsFolderKnowsOne) {
+  std::string found;
+  ASSERT_TRUE(tellsAKind("if (kind == \"training\") return;", found));
+  ASSERT_TRUE(tellsAKind("constexpr std::string_view kMine = \"command\";", found));
+  ASSERT_TRUE(tellsAKind("kind = &kTrainingWorkload;", found));
+  const fs::path root = FAULTLINE_SOURCE_DIR;
+  // A strategy says for which workload it is; that is a name in a table, which is looked up.
+  const std::set<std::string> tables{"harness/baseline/strategy_table.cc"};
+  int looked = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(root / "harness")) {
+    const std::string extension = entry.path().extension();
+    if (extension != ".cc" && extension != ".h") continue;
+    const std::string name = fs::relative(entry.path(), root).string();
+    const bool own = std::ranges::any_of(workloadKinds(), [&](const WorkloadKind* kind) {
+      return name.starts_with("harness/workload/" + std::string(kind->name) + "/");
+    });
+    if (own || tables.contains(name)) continue;
+    ++looked;
+    EXPECT_FALSE(tellsAKind(codeOf(entry.path()), found)) << name << ": " << found;
+  }
+  EXPECT_GT(looked, 100);
 }
 
 }  // namespace

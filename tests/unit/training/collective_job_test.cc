@@ -1,7 +1,8 @@
+#include "harness/workload/collective/job/collective_job.h"
+
 #include <gtest/gtest.h>
 
 #include "harness/scenario/workload_kind.h"
-#include "harness/workload/job.h"
 #include "tests/unit/comm/thread_job.h"
 
 namespace faultline::workload {

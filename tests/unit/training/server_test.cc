@@ -1,5 +1,3 @@
-#include "harness/workload/server.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +6,8 @@
 #include <set>
 
 #include "harness/scenario/workload_kind.h"
-#include "harness/workload/decision.h"
+#include "harness/workload/inference/job/decision.h"
+#include "harness/workload/inference/job/inference_server.h"
 #include "tests/unit/comm/thread_job.h"
 
 // Servers by threads over loopback.
