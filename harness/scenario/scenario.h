@@ -15,6 +15,7 @@
 #include "harness/inference/serving.h"
 #include "harness/model/training_plan.h"
 #include "harness/scenario/expectation.h"
+#include "harness/scenario/own_section.h"
 #include "harness/scenario/sweep.h"
 #include "harness/site/kinds/kinds.h"
 #include "harness/stats/drift.h"
@@ -85,6 +86,7 @@ struct Workload {
   Sweep collective;  ///< of `collective`
   /// Of `command`, for which none of the other members means anything.
   command::Command command;
+  OwnSection own;  ///< of kinds whose values nobody else has to know
   bool operator==(const Workload&) const = default;
 };
 

@@ -2,8 +2,10 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/status.h"
 #include "harness/scenario/workload_kind.h"
 #include "harness/workload/job.h"
 #include "harness/workload/rank_config.h"
@@ -19,6 +21,11 @@ struct JobKind {
   /// at for all.
   using Fail = std::function<void(const char* field, const std::string& why)>;
   void (*check)(const RankConfig& config, const Fail& fail) = nullptr;
+
+  /// How the values of `scenario::Workload::own` reach ranks. Null, both: it has none.
+  nlohmann::json (*write)(const scenario::Workload& workload) = nullptr;
+  /// kInvalidArgument, with the field, where one is missing, unknown or out of range.
+  Status (*read)(const nlohmann::json& values, scenario::Workload& workload) = nullptr;
 };
 
 /// That of the workload; one without ranks for a kind that is not in scenario::workloadKinds().

@@ -234,7 +234,9 @@ json workloadJson(const scenario::Workload& workload) {
   for (const auto op : workload.collective.ops) sweep["ops"].push_back(reduction::nameOf(op));
   sweep["place"] = scenario::name(workload.collective.place);
   sweep["settle_calls"] = workload.collective.settleCalls;
+  const JobKind& job = jobKind(*workload.kind);
   return {{"kind", workload.kind->name},
+          {"own", job.write != nullptr ? job.write(workload) : json()},
           {"collective", std::move(sweep)},
           {"training", workload.model ? trainingJson(*workload.model) : json()},
           {"serving", workload.serving ? servingJson(*workload.serving) : json()},
@@ -333,6 +335,12 @@ void readWorkload(const json& object, scenario::Workload& workload, Status& stat
     workload.kind = known;
   } else {
     fields.fail("kind", "is an unknown word");
+  }
+  if (const json* own = fields.find("own"); own != nullptr && !own->is_null()) {
+    const auto read = jobKind(*workload.kind).read;
+    const Status told = read != nullptr ? read(*own, workload) : okStatus();
+    if (read == nullptr) fields.fail("own", "is of another workload");
+    if (!told.ok()) fields.fail("own", told.message());
   }
   fields.read("iterations", workload.iterations);
   fields.read("warmup_iterations", workload.warmupIterations);

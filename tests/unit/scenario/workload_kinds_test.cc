@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -82,15 +83,18 @@ std::string codeOf(const fs::path& file) {
 
 /// A row of one, its name where kinds are compared, or a list of names.
 bool tellsAKind(const std::string& code, std::string& found) {
-  std::string names;
+  std::string names, rows;
   for (const WorkloadKind* const kind : workloadKinds()) {
+    std::string row(kind->name);
+    row[0] = static_cast<char>(std::toupper(row[0]));
     names += (names.empty() ? "" : "|") + std::string(kind->name);
+    rows += (rows.empty() ? "" : "|") + row;
   }
   const std::regex known(
-      fmt::format(R"x(\bk(?:Training|Collective|Inference|Command)(?:Workload|Job)\b|)x"
+      fmt::format(R"x(\bk(?:{1})(?:Workload|Job)\b|)x"
                   R"x(\b(?:isForeign|sweeps|serves)\(\)|[!=]=\s*"(?:{0})"|"(?:{0})"\s*[!=]=|)x"
                   R"x(findWorkloadKind\("|string_view \w+ = "(?:{0})";)x",
-                  names));
+                  names, rows));
   std::smatch what;
   if (!std::regex_search(code, what, known)) return false;
   found = what.str();
