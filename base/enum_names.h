@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <type_traits>
 
 namespace faultline {
 
@@ -11,6 +12,10 @@ struct EnumName {
   E value;
   const char* name;
 };
+
+/// What is written by name: enums, and pointers to rows of a table that have `namesOf` too.
+template <typename T>
+concept Named = std::is_enum_v<T> ||(std::is_pointer_v<T>&& requires(T value) { namesOf(value); });
 
 /// The list, by a function that has a literal for each.
 template <typename E, std::size_t kCount, typename NameOf>

@@ -58,7 +58,7 @@ class JsonWriter {
  public:
   template <typename T>
   static Json write(const T& value) {
-    if constexpr (std::is_enum_v<T>) {
+    if constexpr (Named<T>) {
       return enumName(value);
     } else if constexpr (std::is_floating_point_v<T>) {
       return std::isfinite(value) ? Json(value) : Json(nullptr);
@@ -216,8 +216,7 @@ class JsonReader {
     return read(json[1], path + "[1]", value.hi);
   }
 
-  template <typename E>
-  requires std::is_enum_v<E>
+  template <Named E>
   static Status read(const Json& json, const std::string& path, E& value) {
     std::string names;
     for (const auto& entry : namesOf(value)) {

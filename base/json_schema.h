@@ -21,7 +21,7 @@ class JsonSchemaOf {
  public:
   template <typename T>
   static Json of(const T& sample) {
-    if constexpr (std::is_enum_v<T>) {
+    if constexpr (Named<T>) {
       Json names = Json::array();
       for (const auto& entry : namesOf(sample)) names.push_back(entry.name);
       return {{"type", "string"}, {"enum", std::move(names)}};

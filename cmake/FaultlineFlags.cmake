@@ -90,7 +90,7 @@ endfunction()
 
 # faultline_room_flags(<var> <room>)
 function(faultline_room_flags result room)
-  set(busy "base|ccl_.*|injector_verbs|harness_(stats|workload|inference|nccl_bench)")
+  set(busy "base|ccl_.*|injector_verbs|harness_(stats|workload|workload_.*_job|inference|nccl_bench)")
   if(FAULTLINE_SANITIZE)
     set(busy "base|ccl_(channel|comm|fabric|plan|reduction|schedule|schedule_msccl)|harness_stats")
   endif()

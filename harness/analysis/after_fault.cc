@@ -14,6 +14,7 @@
 #include "harness/analysis/speed_bound.h"
 #include "harness/analysis/summary.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/stats/progress.h"
 #include "harness/stats/quantile.h"
 
@@ -163,9 +164,9 @@ Work sentOf(const Run& run, const Run& free) {
 Work workOf(const scenario::Scenario& scenario, const Run& run, const Run& free,
             double reverted_ms) {
   constexpr std::size_t kFewestMarks = 3;  // of fault_free: two iterations that were seen whole
-  if (scenario.workload.serves()) return servedOf(run, free, reverted_ms);
-  if (scenario.workload.sweeps()) return callsOf(scenario, run, free);
-  if (scenario.workload.isForeign() && free.iterations.size() < kFewestMarks) {
+  if (scenario.workload.kind->hasRequests) return servedOf(run, free, reverted_ms);
+  if (scenario.workload.kind->hasCells) return callsOf(scenario, run, free);
+  if (!scenario.workload.kind->runsRanks && free.iterations.size() < kFewestMarks) {
     return sentOf(run, free);
   }
   return iterationsOf(scenario, run, free);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::run {
 namespace {
@@ -32,7 +33,8 @@ reports::Summary modelledRow(const scenario::Strategy& strategy,
   row.strategy = strategy.name;
   row.origin = reports::Origin::kModelled;
   const baseline::StrategySpec& spec = *baseline::findStrategy(strategy.kind());
-  const bool ofServer = spec.workload == scenario::Workload::kInferenceKind;
+  const scenario::WorkloadKind* const only = scenario::findWorkloadKind(spec.workload);
+  const bool ofServer = only != nullptr && only->hasRequests;
   const auto modelled =
       baseline::modelOf(spec.name, serving.ok() ? &*serving : nullptr, strategy.options);
   if (!modelled) {

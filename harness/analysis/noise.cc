@@ -10,6 +10,7 @@
 #include "harness/analysis/speed_bound.h"
 #include "harness/analysis/summary.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/stats/drift.h"
 #include "harness/stats/overhead.h"
 
@@ -72,11 +73,12 @@ std::optional<reports::Noise> noiseOf(const scenario::Scenario& scenario,
     if (const auto speed = speedOf(run, rates); equal && speed) speeds.push_back(*speed);
   }
   // Each block of a server has other arrivals, so runs of different blocks are not equal.
-  const auto drift = scenario.workload.serves() ? std::nullopt : stats::driftPercent(speeds);
+  const auto drift =
+      scenario.workload.kind->hasRequests ? std::nullopt : stats::driftPercent(speeds);
   reports::Noise noise{second->name,  static_cast<int>(pairs.size()),
                        band->percent, band->medianPercent,
                        drift,         whyVoid(*band, drift, scenario.noise)};
-  if (!scenario.workload.serves()) return noise;
+  if (!scenario.workload.kind->hasRequests) return noise;
   using reports::ServedRequest;
   noise.ttft_band_pct = latencyBandOf(scenario, runs, seed, &ServedRequest::ttft_ms);
   noise.tpot_band_pct = latencyBandOf(scenario, runs, seed, &ServedRequest::tpot_ms);

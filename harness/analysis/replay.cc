@@ -17,6 +17,7 @@
 #include "harness/record/run_record.h"
 #include "harness/record/transcript_lines.h"
 #include "harness/scenario/reader.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::run {
 namespace {
@@ -96,10 +97,10 @@ class Player {
     }
     planned_.block = run.block;
     planned_.arm = armOf(*planned_.strategy);
-    if (scenario_->workload.isForeign()) {
-      programs_.emplace(*scenario_, planned_);
-    } else {
+    if (scenario_->workload.kind->runsRanks) {
       ranks_.emplace(*scenario_, planned_);
+    } else {
+      programs_.emplace(*scenario_, planned_);
     }
     return okStatus();
   }

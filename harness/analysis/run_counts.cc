@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/analysis/speed_bound.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::run {
 
@@ -24,9 +25,12 @@ std::optional<int> iterationsLeftUndone(const reports::ScenarioResult& result,
     if (completed(other)) all = std::max(all.value_or(0), distinctIterations(other));
   }
   const auto workload = result.scenario.find("workload");
-  const bool told = workload != result.scenario.end() && workload->is_object() &&
-                    workload->value("kind", std::string()) == "training" &&
-                    !workload->contains("time") && workload->contains("iterations");
+  const bool known = workload != result.scenario.end() && workload->is_object();
+  const scenario::WorkloadKind* const kind =
+      known ? scenario::findWorkloadKind(workload->value("kind", std::string())) : nullptr;
+  // Of calls it is the number for each combination.
+  const bool told = kind != nullptr && !kind->hasCells && !workload->contains("time") &&
+                    workload->contains("iterations");
   if (told) all = std::max(all.value_or(0), workload->value("iterations", 0));
   if (!all) return std::nullopt;
   return std::max(0, *all - distinctIterations(run));

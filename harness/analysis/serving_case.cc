@@ -11,6 +11,7 @@
 #include "harness/inference/accounting.h"
 #include "harness/inference/serving.h"
 #include "harness/scenario/fault_list.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::run {
 namespace {
@@ -125,7 +126,7 @@ int calmestRate(const Run& run) {
 Result<baseline::ServingCase> servingCase(const scenario::Scenario& scenario,
                                           std::span<const reports::Run> runs, bool asMeasured) {
   const auto missing = [](const char* what) { return Status(Code::kNotFound, what); };
-  if (!scenario.workload.serves()) return missing("the workload is not a server");
+  if (!scenario.workload.kind->hasRequests) return missing("the workload is not a server");
   const std::vector<const Run*> free = faultFreeRuns(runs);
   if (free.empty()) return missing("no run of fault_free came to its end");
   const std::vector<scenario::Fault> faults = scenario::allFaults(scenario);

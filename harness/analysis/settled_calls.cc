@@ -11,6 +11,7 @@
 #include "harness/analysis/ports_left.h"
 #include "harness/analysis/speed_bound.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/workload_kind.h"
 #include "resilient_ccl/plan/planner.h"
 
 namespace faultline::run {
@@ -71,7 +72,8 @@ const reports::AppliedPlan* planInUse(const reports::Run& run, schedule::Collect
 std::set<int> unsettledCalls(const scenario::Scenario& scenario, const reports::Run& run) {
   std::set<int> unsettled;
   const baseline::StrategySpec* const strategy = baseline::findStrategy(reports::kindOf(run));
-  if (strategy == nullptr || !strategy->planned() || !scenario.workload.sweeps()) return unsettled;
+  if (strategy == nullptr || !strategy->planned() || !scenario.workload.kind->hasCells)
+    return unsettled;
   const std::vector<scenario::SweepCell> cells = cellsOf(scenario.workload.collective);
   const auto losses = lossesOf(scenario, run);
   const int ranks = scenario.cluster.ranks();

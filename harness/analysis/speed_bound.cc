@@ -13,6 +13,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/record/goodput.h"
 #include "harness/scenario/fault_list.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/stats/quantile.h"
 #include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
@@ -226,8 +227,9 @@ bool didAllWork(const reports::Run& run) {
 std::optional<double> boundPercent(const scenario::Scenario& scenario,
                                    std::span<const reports::Run> runs,
                                    const std::string& strategy) {
-  if (strategy == baseline::kReferenceRow || scenario.workload.kind != "training")
+  if (strategy == baseline::kReferenceRow || !scenario.workload.kind->hasBound) {
     return std::nullopt;
+  }
   if (scenario.workload.time) return std::nullopt;  // runs of different work
   if (!whyNoBound(scenario, runs, strategy).empty()) return std::nullopt;
   std::vector<double> bounds;
@@ -249,16 +251,10 @@ std::string whyNoBound(const scenario::Scenario& scenario, std::span<const repor
   const bool met = std::ranges::any_of(runs, [&](const reports::Run& run) {
     return run.strategy == strategy && !run.faults.empty();
   });
-  if (met && scenario.workload.serves()) {
-    return "no best possible: there is no model of how requests wait for each other";
-  }
   if (!met) return "";
-  if (scenario.workload.sweeps()) {
-    return "no best possible of all calls together: each operation and size has its own, in the "
-           "table of collectives";
-  }
+  const scenario::WorkloadKind& kind = *scenario.workload.kind;
+  if (!kind.hasBound) return std::string(kind.whyNoBound);
   if (std::string why = whyNoModel(scenario.workload.model); !why.empty()) return why;
-  if (scenario.workload.isForeign()) return "";  // nobody knows what it has to send
   const auto burst = static_cast<double>(netlink::planShaper(scenario.cluster.railRate).bulk.burst);
   const double bytes = bytesPerPort(scenario);
   if (!mostlyBurst(scenario, bytes)) return "";

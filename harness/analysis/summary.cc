@@ -16,6 +16,7 @@
 #include "harness/analysis/speed_bound.h"
 #include "harness/baseline/modelled_options.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/stats/overhead.h"
 #include "harness/stats/quantile.h"
 
@@ -148,7 +149,7 @@ std::optional<double> overheadWithUsualWatchdog(const reports::Run& run,
 std::string watchdogNote(const scenario::Scenario& scenario, const scenario::Strategy& strategy,
                          std::span<const reports::Run> runs) {
   const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.kind());
-  if (spec == nullptr || !spec->restarts || scenario.workload.serves()) return "";
+  if (spec == nullptr || !spec->restarts || scenario.workload.kind->hasRequests) return "";
   std::vector<double> usual;
   bool restarted = false;
   for (const reports::Run* run : measured(runs, strategy.name)) {

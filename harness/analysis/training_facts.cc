@@ -6,6 +6,7 @@
 #include <array>
 
 #include "harness/model/training_program.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::run {
 namespace {
@@ -30,7 +31,7 @@ std::array<reports::TrainingPhase, model::kPhases> phasesOf(const model::Trainin
 }  // namespace
 
 std::optional<reports::TrainingFacts> trainingFacts(const scenario::Scenario& scenario) {
-  if (!scenario.workload.model || scenario.workload.serves()) return std::nullopt;
+  if (!scenario.workload.model || scenario.workload.kind->hasRequests) return std::nullopt;
   const model::Training& training = *scenario.workload.model;
   const model::Parallel& parallel = training.parallel;
   const model::TokenFlops flops = model::tokenFlops(training.model, training.sequence);
@@ -66,7 +67,7 @@ std::optional<reports::TrainingFacts> trainingFacts(const scenario::Scenario& sc
 }
 
 std::string scaleOfServer(const scenario::Scenario& scenario) {
-  if (!scenario.workload.serves() || scenario.workload.model->scale == 1) return "";
+  if (!scenario.workload.kind->hasRequests || scenario.workload.model->scale == 1) return "";
   const model::Training& server = *scenario.workload.model;
   return fmt::format(
       "scale {}: all times and bytes of the model ({}, {} layers) on its device are so many times "

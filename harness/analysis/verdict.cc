@@ -11,6 +11,7 @@
 #include "harness/analysis/summary.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/record/run_order.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::run {
 namespace {
@@ -122,7 +123,7 @@ std::optional<std::string> otherDigests(const scenario::Scenario& scenario,
 }
 
 bool dataWereChecked(const scenario::Scenario& scenario, const reports::Run& run) {
-  if (scenario.workload.isForeign()) return true;         // it is said that they are not
+  if (!scenario.workload.kind->runsRanks) return true;    // it is said that they are not
   if (scenario.workload.gradient.size == 0) return true;  // there are none
   if (scenario.workload.gradient.data != scenario::DataKind::kRandom) {
     return run.checked_elements > 0;

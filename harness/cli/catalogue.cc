@@ -73,10 +73,20 @@ std::vector<Item> scenarios() {
   return items;
 }
 
+template <typename Row>
+const Row& rowOf(const Row& row) {
+  return row;
+}
+template <typename Row>
+const Row& rowOf(const Row* const& row) {
+  return *row;
+}
+
 template <typename Table>
 std::vector<Item> itemsOf(const Table& table) {
   std::vector<Item> items;
-  for (const auto& row : table) {
+  for (const auto& listed : table) {
+    const auto& row = rowOf(listed);
     items.push_back({std::string(row.name), std::string(row.summary)});
     if constexpr (requires { row.unproven; }) items.back().unproven = row.unproven;
   }

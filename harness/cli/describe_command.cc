@@ -85,15 +85,16 @@ Page strategyPage(const baseline::StrategySpec& strategy) {
 }
 
 Page workloadPage(const Item& item) {
+  const scenario::WorkloadKind& kind = *scenario::findWorkloadKind(item.name);
   Json keys = Json::object();
   const Json all = scenario::scenarioSchema()["properties"]["workload"]["properties"];
   for (const auto& [key, schema] : all.items()) {
-    if (scenario::hasWorkloadKey(item.name, key)) keys[key] = schema;
+    if (scenario::hasWorkloadKey(kind, key)) keys[key] = schema;
   }
   std::string text = item.name + "\n\n" + describeRow("does", item.summary) +
                      "\nparameters (keys of 'workload')\n";
   for (const scenario::Field& field : scenario::workloadTable().fields) {
-    if (!scenario::hasWorkloadKey(item.name, field.spec.name)) continue;
+    if (!scenario::hasWorkloadKey(kind, field.spec.name)) continue;
     text += scenario::describeField(field, "  ");
   }
   return {std::move(text),
@@ -149,29 +150,7 @@ std::string strategyNames(const scenario::Scenario& scenario) {
 }
 
 std::string workloadInWords(const scenario::Workload& workload) {
-  if (workload.isForeign()) {
-    const command::Command& command = workload.command;
-    return fmt::format("{}, {} on {} nodes", workload.kind,
-                       command.run.empty() ? "" : command.run.front(), command.nodes.size());
-  }
-  if (workload.sweeps()) {
-    return fmt::format("{}, {} calls of each of {} combinations", workload.kind,
-                       workload.iterations, cellsOf(workload.collective).size());
-  }
-  if (workload.serves()) {
-    return fmt::format("{}, {} requests to {} on {}, scale {}{}", workload.kind,
-                       workload.iterations, workload.model->model.name, workload.model->device.name,
-                       workload.model->scale,
-                       workload.serving->disaggregated ? ", prefill and decode apart" : "");
-  }
-  if (workload.model) {
-    return fmt::format("{}, {} iterations of {} on {}, scale {}", workload.kind,
-                       workload.iterations, workload.model->model.name, workload.model->device.name,
-                       workload.model->scale);
-  }
-  return fmt::format("{}, {} iterations, gradient {} in {} buckets", workload.kind,
-                     workload.iterations, formatSize(workload.gradient.size),
-                     workload.gradient.buckets);
+  return fmt::format("{}, {}", workload.kind->name, workload.kind->inWords(workload));
 }
 
 Page scenarioPage(const Item& item) {

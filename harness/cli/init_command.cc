@@ -24,6 +24,7 @@
 #include "harness/cli/cli.h"
 #include "harness/cli/output.h"
 #include "harness/cli/starter_scenario.h"
+#include "harness/scenario/workload_kind.h"
 #include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
@@ -45,6 +46,15 @@ struct InitOptions {
   bool force = false;
   bool json = false;
 };
+
+/// Kinds of workloads that run ranks of ours.
+std::string namesOfOurs() {
+  std::vector<std::string_view> names;
+  for (const scenario::WorkloadKind* const kind : scenario::workloadKinds()) {
+    if (kind->runsRanks) names.push_back(kind->name);
+  }
+  return join(names, ", ");
+}
 
 /// The answer, or `usual` for an empty line; nullopt: nobody answers any more.
 std::optional<std::string> ask(const std::string& question, const std::string& usual) {
@@ -112,16 +122,17 @@ std::string offeredFaults(const Starter& starter) {
 /// Fills in what options may say as well; false: the questions were not answered.
 bool askAll(InitOptions& options) {
   Starter starter;
-  const auto workload =
-      askUntilRight("What runs? training, collective, inference, or command: a program of yours",
-                    starter.workload, [&](const std::string& answer) {
-                      Starter other = starter;
-                      other.workload = answer;
-                      return whyNoScenario(other);
-                    });
+  const auto workload = askUntilRight(
+      fmt::format("What runs? {}, or {}: a program of yours", namesOfOurs(), nameOfPrograms()),
+      starter.workload, [&](const std::string& answer) {
+        Starter other = starter;
+        other.workload = answer;
+        return whyNoScenario(other);
+      });
   if (!workload) return false;
   options.workload = starter.workload = *workload;
-  if (options.workload == "command") {
+  if (const auto* const kind = scenario::findWorkloadKind(options.workload);
+      kind != nullptr && !kind->runsRanks) {
     const auto program = askUntilRight(
         "Which program? A line for the shell, run on every node", "sleep 5",
         [](const std::string& answer) { return std::string(isBlank(answer) ? kNoProgram : ""); });
@@ -189,7 +200,7 @@ int init(InitOptions options, bool any_option, bool names_program) {
   if (!options.out.empty()) starter.name = nameFromFile(options.out);
   starter.workload = !options.workload.empty() ? options.workload
                      : options.program.empty() ? starter.workload
-                                               : "command";
+                                               : std::string(nameOfPrograms());
   starter.program = options.program;
   if (!options.faults.empty()) starter.faults = options.faults;
   starter.gates = options.gates;

@@ -22,8 +22,6 @@ namespace {
 using injector::FaultKind;
 using injector::TargetKind;
 
-constexpr std::string_view kCommand = "command";
-
 // When the first fault comes, and how far each is from the one before it. In guests ib_write_bw
 // must have met its server first.
 constexpr int kFirstMs = 500;
@@ -45,23 +43,6 @@ std::string thoseInGuestsToo() {
 
 bool isOfRdma(const FaultKind& kind) {
   return injector::isOfQueuePairs(kind.name) || injector::isOfRdmaDevices(kind.name);
-}
-
-/// Traffic over RDMA between the first two nodes, for so many seconds. A server whose client is
-/// gone waits for ever, and is ended.
-std::string rdmaProgram(int seconds) {
-  constexpr int kPatienceS = 10;
-  return fmt::format(
-      "      test=\"timeout {} ib_write_bw -d rxe0 -x 1 -F -s 16384 -D {}\"\n"
-      "      case {{node}} in\n"
-      "        0) $test > server.txt 2>&1 &\n"
-      "           until ss -ltnH | grep -q :18515; do sleep 0.1; done\n"
-      "           touch listening\n"
-      "           wait $! ;;\n"
-      "        1) until [ -e ../rank0/listening ]; do sleep 0.1; done\n"
-      "           $test {{address_0}} ;;\n"
-      "      esac\n",
-      seconds + kPatienceS, seconds);
 }
 
 /// A text that YAML takes for one, whatever is in it.
@@ -91,7 +72,9 @@ std::string_view exampleOf(const ParameterSpec& spec, bool in_guests) {
 class Writer {
  public:
   Writer(const Starter& starter, std::vector<const FaultKind*> kinds)
-      : starter_(starter), kinds_(std::move(kinds)) {}
+      : starter_(starter),
+        kind_(*scenario::findWorkloadKind(starter.workload)),
+        kinds_(std::move(kinds)) {}
 
   std::string write() const {
     return fmt::format(
@@ -107,7 +90,7 @@ class Writer {
   }
 
  private:
-  bool isForeign() const { return starter_.workload == kCommand; }
+  bool runsPrograms() const { return !kind_.runsRanks; }
   bool any(bool (*holds)(const FaultKind&)) const {
     return std::ranges::any_of(kinds_, [&](const FaultKind* kind) { return holds(*kind); });
   }
@@ -145,58 +128,16 @@ class Writer {
   }
 
   std::string workload() const {
-    std::string text = fmt::format("workload:\n  kind: {}\n", starter_.workload);
-    if (starter_.workload == "collective") {
-      return text +
-             "  iterations: 60            # calls of each operation and size\n"
-             "  collective: {operations: [all_reduce], sizes: [256KiB, 1MiB]}\n\n";
-    }
-    if (starter_.workload == "inference") {
-      return text +
-             fmt::format(
-                 "  model: llama3.1-8b        # 'faultline list models' shows others\n"
-                 "  device: a100\n"
-                 "  parallel: {{tensor: {}}}\n"
-                 "  scale: 5000               # all times and bytes are so many times smaller\n"
-                 "  inference: {{qps: [10], requests: 40, prompt: {{mean: 500}}, output: "
-                 "{{mean: 16}}}}\n\n",
-                 starter_.nodes);
-    }
-    if (isForeign()) return text + command();
-    return text +
-           "  iterations: 40\n"
-           "  compute: 20ms             # of each iteration\n"
-           "  gradient: {size: 1MiB, buckets: 4, dtype: f32, data: integers}\n\n";
-  }
-
-  std::string command() const {
-    std::string text =
-        "  command:\n"
-        "    # Runs on every node. {rank}, {node}, {ranks}, {output} and others are replaced:\n"
-        "    # docs/command.md has the list.\n";
-    if (!starter_.program.empty()) {
-      text += fmt::format("    run: [sh, -c, {}]\n", quoted(starter_.program));
-    } else if (inGuests()) {
-      text += "    run:\n    - sh\n    - -c\n    - |\n" + rdmaProgram(programSeconds()) +
-              "    workdir: \"{output}\"\n";
-    } else {
-      text += fmt::format("    run: [sh, -c, {}]\n",
-                          quoted(fmt::format("sleep {}; echo done", programSeconds())));
-    }
-    if (needsShim()) {
-      text +=
-          "    # What strikes its queue pairs. NCCL takes NCCL_IBVERBS_LIB instead, MSCCL++ "
-          "MSCCLPP_IBV_SO.\n"
-          "    env: {LD_PRELOAD: \"{verbs_shim}\"}\n";
-    }
-    return text +
-           "    time_limit: 60s\n"
-           "    # A number that it prints can be judged, as <strategy>.metrics.speed:\n"
-           "    # metrics: {speed: {regex: 'speed: ([0-9.]+)', unit: GB/s}}\n\n";
+    return fmt::format("workload:\n  kind: {}\n", kind_.name) +
+           kind_.starter({.nodes = starter_.nodes,
+                          .program = starter_.program,
+                          .seconds = programSeconds(),
+                          .inGuests = inGuests(),
+                          .needsShim = needsShim()});
   }
 
   /// The row that meets the faults.
-  std::string_view usual() const { return baseline::usualStrategy(isForeign()).name; }
+  std::string_view usual() const { return baseline::usualStrategy(runsPrograms()).name; }
   /// The row that goes on without processes that were killed.
   static std::string_view lesser() {
     return baseline::firstStrategy([](const baseline::StrategySpec& strategy) {
@@ -206,13 +147,13 @@ class Writer {
   }
 
   std::string strategies() const {
-    if (isForeign()) {
+    if (runsPrograms()) {
       return fmt::format(
           "# Without a fault, and with it. 'env' gives a row variables of its own.\n"
           "strategies: [{}, {}]\n\n",
           baseline::kReferenceRow, usual());
     }
-    const bool goes_on = kills() && starter_.workload == "training";
+    const bool goes_on = kills() && kind_.mayLoseRanks;
     return fmt::format(
         "# How the job meets the fault; each is run, {0} is what the others are held against.\n"
         "strategies: [{0}, {1}]     # 'faultline list strategies' shows others\n\n",
@@ -252,9 +193,9 @@ class Writer {
   std::vector<std::string> gates() const {
     if (!starter_.gates.empty()) return starter_.gates;
     std::vector<std::string> gates;
-    if (!isForeign()) gates.emplace_back("wrong_elements == 0");
+    if (!runsPrograms()) gates.emplace_back("wrong_elements == 0");
     gates.emplace_back("evidence.ok == true");
-    if (isForeign()) {
+    if (runsPrograms()) {
       gates.push_back(fmt::format("{}.exit_code == 0", baseline::kReferenceRow));
       if (endsProgram()) {
         gates.push_back(fmt::format("{}.status == failed", usual()));
@@ -262,9 +203,8 @@ class Writer {
         gates.push_back(fmt::format("{}.status == ok", usual()));
       }
     } else if (kills()) {
-      gates.push_back(starter_.workload == "training"
-                          ? fmt::format("{}.status == ok", lesser())
-                          : fmt::format("{}.status == failed", usual()));
+      gates.push_back(kind_.mayLoseRanks ? fmt::format("{}.status == ok", lesser())
+                                         : fmt::format("{}.status == failed", usual()));
     } else {
       gates.push_back(fmt::format("{}.status == ok", usual()));
     }
@@ -279,7 +219,7 @@ class Writer {
         "# What must hold. These hold on a busy machine too; 'faultline list metrics' shows all.\n"
         "expect:\n";
     for (const std::string& gate : gates()) text += fmt::format("  - {}\n", quoted(gate));
-    if (!isForeign())
+    if (!runsPrograms())
       text +=
           fmt::format("  # - {}.overhead_pct.median <= 30     # needs a quiet machine\n", usual());
     if (inGuests() && !endsProgram() && starter_.gates.empty())
@@ -289,10 +229,15 @@ class Writer {
   }
 
   const Starter& starter_;
+  const scenario::WorkloadKind& kind_;
   const std::vector<const FaultKind*> kinds_;
 };
 
 }  // namespace
+
+std::string_view nameOfPrograms() {
+  return scenario::workloadWith(&scenario::WorkloadKind::runsRanks, false);
+}
 
 std::string nameFromFile(const std::string& path) {
   std::string name = std::filesystem::path(path).stem().string();
@@ -307,17 +252,19 @@ std::string nameFromFile(const std::string& path) {
 }
 
 std::string reasonAgainst(const Starter& starter, const FaultKind& kind) {
-  const std::string& workload = starter.workload;
-  if (workload == kCommand && starter.program.empty() && kind.ofConnections) {
+  const scenario::WorkloadKind* const workload = scenario::findWorkloadKind(starter.workload);
+  const bool programs = workload != nullptr && !workload->runsRanks;
+  if (programs && starter.program.empty() && kind.ofConnections) {
     return fmt::format(
         "cuts TCP connections, and the example program has none: name a program that has "
         "(--program)");
   }
-  if (workload == kCommand || !isOfRdma(kind)) return "";
+  if (programs || !isOfRdma(kind)) return "";
   return fmt::format(
       "strikes {} of a program that uses RDMA, and ranks of {} have none: name such a program "
       "(--program), or take --workload {}, which runs ib_write_bw",
-      injector::isOfQueuePairs(kind.name) ? "queue pairs" : "RDMA devices", workload, kCommand);
+      injector::isOfQueuePairs(kind.name) ? "queue pairs" : "RDMA devices", starter.workload,
+      nameOfPrograms());
 }
 
 namespace {
@@ -340,15 +287,14 @@ std::string reasonAgainstTogether(const std::vector<const FaultKind*>& kinds) {
 }  // namespace
 
 Result<std::string> starterScenario(const Starter& starter) {
-  std::vector<std::string_view> workloads;
-  for (const auto& kind : scenario::workloadKinds()) workloads.push_back(kind.name);
-  if (std::ranges::count(workloads, starter.workload) == 0) {
+  const scenario::WorkloadKind* const workload = scenario::findWorkloadKind(starter.workload);
+  if (workload == nullptr) {
     return errorf(Code::kInvalidArgument, "there is no workload '{}'{}", starter.workload,
-                  suggestion(starter.workload, workloads));
+                  suggestion(starter.workload, scenario::workloadKindNames()));
   }
-  if (!starter.program.empty() && starter.workload != kCommand) {
-    return errorf(Code::kInvalidArgument,
-                  "a program is what a workload of kind command runs, not {}", starter.workload);
+  if (!starter.program.empty() && workload->runsRanks) {
+    return errorf(Code::kInvalidArgument, "a program is what a workload of kind {} runs, not {}",
+                  nameOfPrograms(), starter.workload);
   }
   std::vector<std::string_view> known;
   for (const FaultKind& kind : injector::faultKinds()) known.push_back(kind.name);

@@ -6,6 +6,7 @@
 
 #include "harness/command/variables.h"
 #include "harness/scenario/fault_list.h"
+#include "harness/scenario/workload_kind.h"
 #include "injector/faults/flap_clock.h"
 #include "injector/faults/registry.h"
 
@@ -136,9 +137,9 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario, co
   FaultControl control;
   control.stop_ = stop;
   // Of programs that are not ours nobody knows how many tell of their iterations, or work at all.
-  control.foreign_ = scenario.workload.isForeign();
+  control.foreign_ = !scenario.workload.kind->runsRanks;
   control.ranks_ = control.foreign_ ? 1 : scenario.cluster.ranks();
-  const bool serves = scenario.workload.serves();
+  const bool serves = scenario.workload.kind->hasRequests;
   if (serves) control.requests_.emplace(control.ranks_);
   using enum FaultTrigger::Likeness;
   for (const scenario::Fault& spec : scenario::allFaults(scenario)) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "harness/scenario/sweep.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/site/kind.h"
 #include "resilient_ccl/transport/shm/segment.h"
 
@@ -38,16 +38,8 @@ constexpr double kSecondsPerGib = 0.5;
 
 /// What a rank has of the job's data.
 Bytes dataOf(const scenario::Scenario& scenario) {
-  if (scenario.workload.isForeign()) return 0;
-  if (!scenario.workload.sweeps()) {
-    constexpr Bytes kCopies = 3;  // its own gradient, the sum, the state
-    return kCopies * scenario.workload.gradient.size;
-  }
-  Bytes largest = 0;
-  for (const scenario::SweepCell& cell : scenario::cellsOf(scenario.workload.collective)) {
-    largest = std::max(largest, scenario::bytesOf(cell, scenario.cluster.ranks()));
-  }
-  return 2 * largest;  // input and result
+  const auto data = scenario.workload.kind->dataOfRank;
+  return data == nullptr ? 0 : data(scenario);
 }
 
 }  // namespace
@@ -57,7 +49,7 @@ JobEstimate estimateJob(const scenario::Scenario& scenario) {
   site::ClusterSpec spec;
   spec.nodes = cluster.nodes;
   spec.rails = cluster.rails;
-  JobEstimate estimate{cluster.kind->footprint(spec), scenario.workload.isForeign()};
+  JobEstimate estimate{cluster.kind->footprint(spec), !scenario.workload.kind->runsRanks};
   if (cluster.kind->ownKernels) return estimate;  // what runs there is in their memory
 
   const std::int64_t nodes = cluster.nodes, rails = cluster.rails, ranks = cluster.ranks();

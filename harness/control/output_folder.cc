@@ -12,6 +12,7 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/record/run_order.h"
+#include "harness/scenario/workload_kind.h"
 #include "reports/renderer.h"
 
 namespace faultline::run {
@@ -66,10 +67,10 @@ std::string commandFolder(const std::string& strategy, int block) {
 
 std::set<std::string> runFoldersOf(const scenario::Scenario& scenario) {
   std::set<std::string> names;
-  if (scenario.workload.sweeps()) names.insert(kGoodputFolder);
+  if (scenario.workload.kind->hasCells) names.insert(kGoodputFolder);
   for (const PlannedRun& run : orderRuns(scenario, scenario.seed)) {
     const baseline::StrategySpec* const spec = baseline::findStrategy(run.strategy->kind());
-    if (scenario.workload.isForeign()) {
+    if (!scenario.workload.kind->runsRanks) {
       names.insert(commandFolder(run.strategy->name, run.block));
     } else if (spec != nullptr && spec->restarts) {
       names.insert(checkpointsFolder(run.block));

@@ -164,7 +164,7 @@ Status RankJob::startRanks(bool restart) {
     workload::RankConfig config = rankConfig(setup, rank, restart);
     config.jobKey = jobKey_;
     config.controlTos = run_.cluster->controlTos();
-    if (scenario_.workload.serves()) config.server = record_.whatIsLeftToServe();
+    config.server = record_.whatIsLeftToServe();
     process.config = workload::toJson(config);
   }
   ASSIGN_OR_RETURN(run_.processes, run_.cluster->startRanks(processes, run_.options.logFd));

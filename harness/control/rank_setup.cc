@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "harness/baseline/strategy_table.h"
-#include "harness/inference/serving.h"
+#include "harness/scenario/workload_kind.h"
 #include "resilient_ccl/comm/communicator.h"
 
 namespace faultline::run {
@@ -58,8 +57,7 @@ workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart) 
   if (kind.leavesRanksOut) {
     config.excludeAfter = chosen.get<Duration>(kind.hangOption);
   }
-  // A server has no state to go on from.
-  if (kind.restarts && !scenario.workload.serves()) {
+  if (kind.restarts && scenario.workload.kind->keepsState) {
     config.checkpointEvery = static_cast<int>(chosen.get<std::int64_t>(baseline::kCheckpointEvery));
     config.checkpointPath = checkpointPath(setup, rank);
   }
@@ -68,24 +66,16 @@ workload::RankConfig rankConfig(const RankSetup& setup, int rank, bool restart) 
 
 wire::Counts countsOf(const scenario::Scenario& scenario, int block) {
   const scenario::Workload& workload = scenario.workload;
-  std::int64_t iterations = workload.iterations, warmups = workload.warmupIterations;
-  std::int64_t requests = 0, rates = 0;
-  if (workload.sweeps()) {
-    const std::int64_t cells = std::ssize(cellsOf(workload.collective));
-    iterations *= cells;
-    warmups *= cells;
-  }
-  if (workload.serves()) {
-    const auto arrivals = inference::arrivalsOf(*workload.serving, scenario.seed, block);
-    rates = std::ssize(arrivals);
-    for (const inference::Arrivals& rate : arrivals) requests += std::ssize(rate.requests);
-    iterations = requests;
-  }
+  const auto own = workload.kind->counts;
+  const scenario::WorkloadCounts counts =
+      own != nullptr ? own(scenario, block)
+                     : scenario::WorkloadCounts{
+                           .iterations = std::max(workload.iterations, workload.warmupIterations)};
   return {{"ranks", scenario.cluster.ranks()},
           {"rails", scenario.cluster.rails},
-          {"iterations", std::max(iterations, warmups)},
-          {"requests", requests},
-          {"rates", rates}};
+          {"iterations", counts.iterations},
+          {"requests", counts.requests},
+          {"rates", counts.rates}};
 }
 
 }  // namespace faultline::run

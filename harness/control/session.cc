@@ -6,6 +6,7 @@
 #include "harness/control/program_job.h"
 #include "harness/control/rank_job.h"
 #include "harness/record/transcript.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/site/kind.h"
 
 namespace faultline::run {
@@ -17,8 +18,7 @@ constexpr Duration kTick = 1ms;
 site::ClusterSpec specOf(const scenario::Scenario& scenario, const std::string& folder) {
   site::ClusterSpec spec;
   spec.nodes = scenario.cluster.nodes;
-  spec.ranksPerNode = scenario.workload.isForeign() ? scenario.workload.command.perNode
-                                                    : scenario.cluster.ranksPerNode;
+  spec.ranksPerNode = scenario::placementOf(scenario).perNode;
   spec.rails = scenario.cluster.rails;
   spec.railRate = scenario.cluster.railRate;
   spec.congestionControl = scenario.cluster.congestionControl;
@@ -39,7 +39,7 @@ class Session {
   Session(const scenario::Scenario& scenario, const PlannedRun& planned,
           const SessionOptions& options, Interrupt& interrupt)
       : run_{.scenario = scenario, .planned = planned, .options = options, .interrupt = interrupt},
-        job_(scenario.workload.isForeign() ? makeProgramJob(run_) : makeRankJob(run_)) {}
+        job_(scenario.workload.kind->runsRanks ? makeRankJob(run_) : makeProgramJob(run_)) {}
 
   Result<SessionResult> execute();
 
@@ -67,7 +67,7 @@ Status Session::setUp() {
   ASSIGN_OR_RETURN(run_.cluster, scenario.cluster.kind->make(specOf(scenario, job_->folder())));
   RETURN_IF_ERROR(job_->prepare());
   RETURN_IF_ERROR(run_.cluster->build([this] { return run_.interrupt.pending(); }));
-  if (scenario.workload.sweeps()) measureRail();
+  if (scenario.workload.kind->hasCells) measureRail();
   run_.sampler.emplace(*run_.cluster);
   RETURN_IF_ERROR(run_.sampler->sample(now()));
   if (run_.planned.arm == reports::Arm::kFaulted) {

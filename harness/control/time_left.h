@@ -22,7 +22,8 @@ namespace faultline::run {
 /// An estimate: it knows neither how busy the machine is nor what a fault slows down.
 std::optional<Duration> estimatedRun(const scenario::Scenario& scenario, const PlannedRun& planned);
 
-/// As many iterations as one run has: calls of all cells of a sweep, requests of a server.
+/// As many iterations as one run has: calls of all cells of a sweep, requests of a server. 0:
+/// nobody knows.
 int iterationsOf(const scenario::Scenario& scenario);
 
 /// Of a whole plan.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "harness/workload/collective_buffers.h"
+#include "harness/workload/collective/job/collective_buffers.h"
 
 namespace faultline::nccl_bench {
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "harness/scenario/workload_kind.h"
+
 namespace faultline::run {
 
 CallTable::CallTable(const scenario::Scenario& scenario)
     : ranks_(scenario.cluster.ranks()), callsPerCell_(scenario.workload.iterations) {
-  if (scenario.workload.sweeps()) cells_ = cellsOf(scenario.workload.collective);
+  if (scenario.workload.kind->hasCells) cells_ = cellsOf(scenario.workload.collective);
 }
 
 void CallTable::ended(int iteration, double ms, std::int64_t checked, std::int64_t wrong) {

@@ -8,7 +8,8 @@
 
 namespace faultline::run {
 
-/// The calls of a sweep, put together from what its ranks say. Of other workloads it has none.
+/// The calls of a sweep, put together from what its ranks say. Of workloads without cells it has
+/// none.
 class CallTable {
  public:
   explicit CallTable(const scenario::Scenario& scenario);

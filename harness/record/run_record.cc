@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/workload/digest.h"
 
 namespace faultline::run {
@@ -23,7 +24,7 @@ RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& plann
       table_(scenario.cluster.ranks()),
       calls_(scenario),
       rails_(scenario.cluster) {
-  if (scenario.workload.serves()) {
+  if (scenario.workload.kind->hasRequests) {
     // Runs of the drift check are held against each other, so they are asked for the same.
     const bool checks_drift = planned.strategy->name == scenario::NoiseLimits::kDriftRow;
     serving_.emplace(scenario, checks_drift ? 0 : planned.block);

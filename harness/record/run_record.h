@@ -69,8 +69,10 @@ class RunRecord {
 
   TimePoint start() const { return t0_; }
   const IterationTable& table() const { return table_; }
-  /// Of the workload `inference`.
-  workload::ServerConfig whatIsLeftToServe() const { return serving_->whatIsLeft(); }
+  /// Of a workload with requests.
+  std::optional<workload::ServerConfig> whatIsLeftToServe() const {
+    return serving_ ? std::optional(serving_->whatIsLeft()) : std::nullopt;
+  }
 
   /// The result's entry. To be called once, last.
   RecordedRun finish(Observed observed);
@@ -98,7 +100,7 @@ class RunRecord {
   ExposedTimes exposed_;
   PlanRecord plans_;
   RailRecord rails_;
-  std::optional<ServingRecord> serving_;  // of the workload `inference`
+  std::optional<ServingRecord> serving_;  // of a workload with requests
   reports::Run run_;
   std::map<std::pair<int, int>, std::string> digests_;           // by iteration and rank
   std::map<int, std::map<std::string, std::int64_t>> counters_;  // by rank, of this attempt

@@ -8,11 +8,11 @@
 
 #include "base/units.h"
 #include "harness/baseline/strategy_table.h"
-#include "harness/scenario/command_checks.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process_checks.h"
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/record_reader.h"
+#include "harness/scenario/row_option_checks.h"
 #include "harness/scenario/schedule_reader.h"
 #include "harness/scenario/site_checks.h"
 #include "harness/scenario/strategy_checks.h"
@@ -27,17 +27,16 @@ namespace {
 class Checker {
  public:
   Checker(const Scenario& scenario, const Node& root, Findings& findings)
-      : scenario_(scenario), root_(root), findings_(findings) {}
+      : scenario_(scenario), kind_(*scenario.workload.kind), root_(root), findings_(findings) {}
 
   void check() {
-    checkGradient();
     checkWorkloadKeys();
-    checkCommand(scenario_, root_, findings_);
+    checkRowOptions(scenario_, root_, findings_);
+    if (kind_.check != nullptr) kind_.check({scenario_, root_, findings_});
     checkSite(scenario_, root_, findings_);
     checkVerbs(scenario_, root_, findings_);
-    if (!scenario_.workload.isForeign()) checkLimits();
+    if (kind_.runsRanks) checkLimits();
     checkTime();
-    checkArrivals();
     checkNoise();
     checkProcesses(scenario_, root_, findings_);
     for (std::size_t i = 0; i < scenario_.faults.size(); ++i) {
@@ -60,25 +59,6 @@ class Checker {
     findings_.add(locate(root_, path), std::move(message));
   }
 
-  void checkGradient() {
-    const Gradient& gradient = scenario_.workload.gradient;
-    if (!findings_.usable({"workload.gradient.size", "workload.gradient.dtype"})) return;
-    const Bytes element = sizeOf(gradient.dtype);
-    if (gradient.size % element != 0) {
-      fail("workload.gradient.size",
-           fmt::format("size: {} is not a whole number of elements of {} bytes",
-                       formatSize(gradient.size), element));
-      return;
-    }
-    if (!findings_.usable({"workload.gradient.buckets"})) return;
-    const Bytes elements = gradient.size / element;
-    if (elements > 0 && gradient.buckets > elements) {
-      fail("workload.gradient.buckets",
-           fmt::format("buckets: {} are too many for {} ({} elements)", gradient.buckets,
-                       formatSize(gradient.size), elements));
-    }
-  }
-
   /// Keys that only another kind of workload has.
   void checkWorkloadKeys() {
     if (!findings_.usable({"workload.kind"})) return;
@@ -86,9 +66,9 @@ class Checker {
     if (workload == nullptr) return;
     for (const Field& field : workloadTable().fields) {
       const Node* const node = workload->find(field.spec.name);
-      if (node == nullptr || hasWorkloadKey(scenario_.workload.kind, field.spec.name)) continue;
-      findings_.add(node->where, fmt::format("{}: a workload of kind {} has none", field.spec.name,
-                                             scenario_.workload.kind));
+      if (node == nullptr || hasWorkloadKey(kind_, field.spec.name)) continue;
+      findings_.add(node->where,
+                    fmt::format("{}: a workload of kind {} has none", field.spec.name, kind_.name));
     }
   }
 
@@ -148,25 +128,6 @@ class Checker {
     }
   }
 
-  void checkArrivals() {
-    const auto& serving = scenario_.workload.serving;
-    if (!serving ||
-        !findings_.usable({"workload.inference", "repeat", "seed", "limits.deadline"})) {
-      return;
-    }
-    for (int block = 0; block < scenario_.repeat; ++block) {
-      const Duration arriving =
-          inference::arrivingTime(inference::arrivalsOf(*serving, scenario_.seed, block));
-      if (arriving < scenario_.limits.deadline) continue;
-      fail("limits.deadline",
-           fmt::format("deadline: the requests of block {} arrive over {:.1f} s, and a run ends at "
-                       "its deadline of {}: allow more than that, or ask for fewer requests",
-                       block + 1, toMilliseconds(arriving) / 1000,
-                       formatDuration(scenario_.limits.deadline)));
-      return;
-    }
-  }
-
   void checkNoise() {
     checkKeepAwake();
     checkAcrossBlocks();
@@ -191,7 +152,7 @@ class Checker {
     if (scenario_.noise.driftRuns > 0) {
       fail(path, "across_blocks: drift_check asks the same with runs of its own: choose one");
     }
-    if (scenario_.workload.serves()) {
+    if (kind_.hasRequests) {
       fail(path,
            "across_blocks: each block of a server has other arrivals, so that its runs are not "
            "equal: use drift_check");
@@ -224,7 +185,7 @@ class Checker {
                            "no effect: write 'drift_check: {}' or more{}, or add '{{{}: {{as: "
                            "again}}}}' to 'strategies' and give 'repeat' at least {}",
                            NoiseLimits::kMinDriftRunsForSpread,
-                           scenario_.workload.serves() ? "" : ", or 'across_blocks: on'",
+                           kind_.hasRequests ? "" : ", or 'across_blocks: on'",
                            baseline::kReferenceRow, stats::kMinPairsForBand));
   }
 
@@ -295,7 +256,7 @@ class Checker {
     const int ranks = ranksOf(scenario_);
     if (rank < ranks) return;
     fail(path,
-         scenario_.workload.isForeign()
+         !kind_.runsRanks
              ? fmt::format("rank: the bench starts {} processes, counted from 0. Those that a "
                            "program starts itself it does not tell apart: name the rank of "
                            "this program, or the 'node'",
@@ -342,7 +303,7 @@ class Checker {
       fail(path + ".during",
            "during: progress is measured on the rails of a target node: add 'target'");
     }
-    if (workload.isForeign()) return;  // its iterations are its own
+    if (!kind_.runsRanks) return;  // its iterations are its own
     const std::string iteration_path = path + ".during.iteration";
     if (findings_.usable({iteration_path, "workload.iterations"}) &&
         during.iteration >= workload.iterations) {
@@ -355,11 +316,9 @@ class Checker {
            "during: progress is measured against the warm-up, and there is none: give "
            "'workload.warmup_iterations' at least 1");
     }
-    if (workload.sweeps() && findings_.usable({"workload.collective"}) &&
-        cellsOf(workload.collective).size() > 1) {
-      fail(path + ".during",
-           "during: progress is measured against the warm-up, and the calls of this workload "
-           "differ: give it one operation, size, type, operator and place, or write 'at'");
+    if (kind_.whyNotDuring != nullptr) {
+      const std::string why = kind_.whyNotDuring(workload, findings_);
+      if (!why.empty()) fail(path + ".during", why);
     }
     if (workload.gradient.size == 0 && findings_.usable({"workload.gradient.size"})) {
       fail(path + ".during", "during: a gradient of size 0 makes no progress that could be met");
@@ -399,6 +358,7 @@ class Checker {
   }
 
   const Scenario& scenario_;
+  const WorkloadKind& kind_;
   const Node& root_;
   Findings& findings_;
 };

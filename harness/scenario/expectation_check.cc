@@ -8,6 +8,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/expectation_values.h"
 #include "harness/scenario/metric_table.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/stats/bootstrap.h"
 #include "harness/stats/overhead.h"
 
@@ -18,11 +19,13 @@ namespace {
 /// The same of metrics of cells and plans; empty for others.
 std::string whyNoCellsOrPlans(const MetricName& name, const Scenario& scenario) {
   const std::string_view metric = name.metric;
-  if (metric.starts_with(kCellMetrics) && !scenario.workload.sweeps()) {
-    return fmt::format("{}: only a workload of kind collective has cells", metric);
+  if (metric.starts_with(kCellMetrics) && !scenario.workload.kind->hasCells) {
+    return fmt::format("{}: only a workload of kind {} has cells", metric,
+                       workloadWith(&WorkloadKind::hasCells));
   }
-  if (isOfRequests(metric) && !scenario.workload.serves()) {
-    return fmt::format("{}: only a workload of kind inference has requests", metric);
+  if (isOfRequests(metric) && !scenario.workload.kind->hasRequests) {
+    return fmt::format("{}: only a workload of kind {} has requests", metric,
+                       workloadWith(&WorkloadKind::hasRequests));
   }
   if (!metric.starts_with(kPlanMetrics)) return "";
   const Strategy* const strategy = scenario.find(name.strategy);
@@ -35,12 +38,13 @@ std::string whyNoCellsOrPlans(const MetricName& name, const Scenario& scenario) 
 /// The same of metrics that only programs that are not ours have, or cannot have; empty for others.
 std::string whyNotOfPrograms(const MetricName& name, const Scenario& scenario) {
   const std::string_view path = name.metric;
-  const bool foreign = scenario.workload.isForeign();
+  const bool foreign = !scenario.workload.kind->runsRanks;
   const Metric* const metric = findMetric(path, !name.strategy.empty());
   if (metric == nullptr) return "";
   const bool told = metric->path == kAnyProgramMetric;
   if (!foreign && (told || path == "exit_code")) {
-    return fmt::format("{}: only programs of a workload of kind command have it", path);
+    return fmt::format("{}: only programs of a workload of kind {} have it", path,
+                       workloadWith(&WorkloadKind::runsRanks, false));
   }
   if (foreign && !isKnownOfPrograms(*metric)) {
     return fmt::format("{}: nobody sees that in programs that are not ours", path);
@@ -56,12 +60,8 @@ std::string whyNotOfPrograms(const MetricName& name, const Scenario& scenario) {
                          baseline::namesOf([](const auto& one) { return one.setsUpNccl; }), mode);
     }
   }
-  const std::string_view number = path.substr(std::min(kProgramMetrics.size(), path.size()));
-  if (foreign && told && scenario.workload.command.find(number) == nullptr) {
-    return fmt::format("{}: 'workload.command.metrics' has no '{}'{}", path, number,
-                       didYouMean(number, scenario.workload.command.metricNames()));
-  }
-  return "";
+  const auto whyUntold = scenario.workload.kind->whyUntold;
+  return whyUntold == nullptr ? "" : whyUntold(path, scenario.workload);
 }
 
 std::string whyMeaningless(const MetricName& name, const Scenario& scenario) {
@@ -109,7 +109,7 @@ std::string whyMeaningless(const MetricName& name, const Scenario& scenario) {
         "{}: noise is seen between two equal runs: add '{{{}: {{as: again}}}}' to 'strategies'",
         metric, baseline::kReferenceRow);
   }
-  if (metric == "noise.drift_pct" && scenario.workload.serves()) {
+  if (metric == "noise.drift_pct" && scenario.workload.kind->hasRequests) {
     return fmt::format(
         "{}: each block of a server has other arrivals, so that its runs are not equal: "
         "'noise: {{drift_check: N}}' looks at drift",

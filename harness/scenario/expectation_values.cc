@@ -11,6 +11,7 @@
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/sweep.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/stats/quantile.h"
 
 namespace faultline::scenario {
@@ -146,7 +147,7 @@ std::string whyNoEvent(const MetricName& name, const Row& row, const Scenario& s
     return fmt::format("{}: only {} is killed and started again", metric,
                        baseline::namesOf([](const StrategySpec& one) { return one.restarts; }));
   }
-  const bool foreign = scenario.workload.isForeign();
+  const bool foreign = !scenario.workload.kind->runsRanks;
   if (isOfEvents(metric, kShrinkMetrics) && !foreign && !row.kind.losesRanks) {
     return fmt::format("{}: only {} go on with fewer ranks", metric,
                        baseline::namesOf([](const StrategySpec& one) { return one.losesRanks; }));
@@ -178,7 +179,7 @@ std::string whyNoEvent(const MetricName& name, const Row& row, const Scenario& s
 
 std::string whyNoCell(const MetricName& name, const Row& row, const Scenario& scenario) {
   const std::string_view metric = name.metric;
-  if (!metric.starts_with(kCellMetrics) || !scenario.workload.sweeps()) return "";
+  if (!metric.starts_with(kCellMetrics) || !scenario.workload.kind->hasCells) return "";
   const std::vector<SweepCell> cells = cellsOf(scenario.workload.collective);
   const bool large = metric.starts_with("cells.large.");
   const bool reduced = metric.find(".all_reduce.") != std::string_view::npos;
@@ -217,10 +218,6 @@ std::string whyNoCell(const MetricName& name, const Row& row, const Scenario& sc
 }  // namespace
 
 std::string whyNeverAValue(const MetricName& name, const Scenario& scenario) {
-  const bool untold = scenario.workload.isForeign() && scenario.workload.command.progress.empty();
-  if (untold && name.metric.starts_with("iteration_ms.")) {
-    return fmt::format("{}: a command tells of iterations only with 'progress'", name.metric);
-  }
   if (const auto row = rowOf(name, scenario)) {
     if (std::string why = whyNoEvent(name, *row, scenario); !why.empty()) return why;
     if (std::string why = whyNoCell(name, *row, scenario); !why.empty()) return why;

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::scenario {
 namespace {
@@ -56,17 +57,9 @@ std::vector<int> groupNodes(const Target& target, const Cluster& cluster) {
   return all;
 }
 
-int ranksOf(const Scenario& scenario) {
-  return scenario.workload.isForeign() ? scenario.workload.command.processes()
-                                       : scenario.cluster.ranks();
-}
+int ranksOf(const Scenario& scenario) { return placementOf(scenario).processes(); }
 
-int nodeOf(const Scenario& scenario, int rank) {
-  const command::Command& command = scenario.workload.command;
-  return scenario.workload.isForeign()
-             ? command.nodes[static_cast<std::size_t>(rank / command.perNode)]
-             : rank / scenario.cluster.ranksPerNode;
-}
+int nodeOf(const Scenario& scenario, int rank) { return placementOf(scenario).nodeOf(rank); }
 
 std::vector<Fault> allFaults(const Scenario& scenario) {
   std::vector<Fault> faults;

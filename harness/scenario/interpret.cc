@@ -42,15 +42,16 @@ class ScenarioReader {
     if (values.has("cluster.congestion_control")) {
       scenario.cluster.congestionControl = values.get<std::string>("cluster.congestion_control");
     }
-    scenario.workload.kind = values.get<std::string>("workload.kind");
+    const auto* const kind = findWorkloadKind(values.get<std::string>("workload.kind"));
+    if (kind != nullptr) scenario.workload.kind = kind;  // otherwise it is told by now
     scenario.workload.iterations = integer(values, "workload.iterations");
     scenario.workload.warmupIterations = integer(values, "workload.warmup_iterations");
     if (values.has("workload.time")) {
       scenario.workload.time = values.get<Duration>("workload.time");
     }
-    workloadKind(scenario.workload.kind)
-        .read({.root = root_, .values = values, .cluster = scenario.cluster, .findings = findings_},
-              scenario.workload);
+    scenario.workload.kind->read(
+        {.root = root_, .values = values, .cluster = scenario.cluster, .findings = findings_},
+        scenario.workload);
     scenario.limits = limitsOf(values);
     scenario.telemetry = telemetryMode(values.get<std::string>("telemetry"));
     scenario.ioThreads = integer(values, "io_threads");

@@ -191,7 +191,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
               {"nodes", cluster.nodes},
               {"ranks_per_node", cluster.ranksPerNode},
               {"rails", cluster.rails}}},
-            {"workload", workloadKind(scenario.workload.kind).write(scenario.workload)},
+            {"workload", scenario.workload.kind->write(scenario.workload)},
             {"strategies", Json::array()},
             {"faults", Json::array()},
             {"limits", toJson(scenario.limits)},
@@ -215,14 +215,15 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
     Json options = Json::object();
     if (!strategy.does.empty()) options[baseline::rowNameSpec().name] = strategy.name;
     for (const auto& [option, value] : strategy.options.all()) {
-      if (isSaid(strategy, option, scenario.workload.isForeign())) options[option] = toJson(value);
+      if (isSaid(strategy, option, !scenario.workload.kind->runsRanks))
+        options[option] = toJson(value);
     }
     if (!strategy.environment.empty()) {
       options[baseline::rowEnvironmentSpec().name] = strategy.environment;
     }
     json["strategies"].push_back(Json{{strategy.kind(), std::move(options)}});
   }
-  if (scenario.workload.isForeign()) {
+  if (!scenario.workload.kind->runsRanks) {
     // Nobody tells programs that are not ours of these, so that they cannot be read again.
     json["limits"] = {{"deadline", formatDuration(scenario.limits.deadline)}};
     json.erase("telemetry");

@@ -48,20 +48,8 @@ struct Record {
 /// The whole scenario.
 const Record& scenarioTable();
 
-/// Its part `workload`.
+/// Its part `workload`: the keys of all kinds (workload_kind.h).
 const Record& workloadTable();
-
-/// Its part `collective`.
-const Record& collectiveTable();
-
-/// The mapping of a model, and of a device.
-const Record& modelTable();
-const Record& deviceTable();
-/// Its part `inference`.
-const Record& inferenceTable();
-/// Its part `command`, and what each of the `metrics` in that has.
-const Record& commandTable();
-const Record& programMetricTable();
 
 /// What every fault has besides the parameters of its kind.
 const Record& faultTable();
@@ -80,8 +68,7 @@ ParameterSpec weightSpec();
 /// The row behind a fault's `kind`, with all kinds as choices.
 ParameterSpec faultKindSpec();
 
-/// The row behind `compute`, in both of its forms, and the key of its second form.
-ParameterSpec computeSpec();
+/// The key of the second form of kCompute.
 inline constexpr std::string_view kBurn = "burn";
 
 /// As the choice of an enumeration: YAML's own null, which needs no quotes there.

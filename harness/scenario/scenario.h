@@ -15,6 +15,7 @@
 #include "harness/inference/serving.h"
 #include "harness/model/training_plan.h"
 #include "harness/scenario/expectation.h"
+#include "harness/scenario/own_section.h"
 #include "harness/scenario/sweep.h"
 #include "harness/site/kinds/kinds.h"
 #include "harness/stats/drift.h"
@@ -61,8 +62,12 @@ struct Gradient {
   bool operator==(const Gradient&) const = default;
 };
 
+struct WorkloadKind;
+/// Of a scenario that says none.
+const WorkloadKind* usualWorkloadKind();
+
 struct Workload {
-  std::string kind = "training";
+  const WorkloadKind* kind = usualWorkloadKind();  ///< workload_kind.h
   /// Of `collective`: calls of each cell of the sweep; every call is an iteration.
   int iterations = 60;
   /// Run before t = 0 (of each cell); the measure of a normal iteration for `During::progress`.
@@ -78,15 +83,10 @@ struct Workload {
   /// ranks, both after `model->scale`.
   Compute compute;
   Gradient gradient;
-  Sweep collective;          ///< of `collective`
-  command::Command command;  ///< of `command`
-  bool sweeps() const { return kind == kCollectiveKind; }
-  /// Programs that are not ours instead of ranks: none of the other members means anything.
-  bool isForeign() const { return kind == kCommandKind; }
-  bool serves() const { return kind == kInferenceKind; }
-  static constexpr std::string_view kInferenceKind = "inference";
-  static constexpr std::string_view kCollectiveKind = "collective";
-  static constexpr std::string_view kCommandKind = "command";
+  Sweep collective;  ///< of `collective`
+  /// Of `command`, for which none of the other members means anything.
+  command::Command command;
+  OwnSection own;  ///< of kinds whose values nobody else has to know
   bool operator==(const Workload&) const = default;
 };
 

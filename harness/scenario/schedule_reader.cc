@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -15,9 +16,9 @@
 #include "base/input_file.h"
 #include "base/parameter.h"
 #include "harness/baseline/strategy_table.h"
-#include "harness/model/training_program.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/text_check.h"
+#include "harness/scenario/workload_kind.h"
 #include "resilient_ccl/schedule/verifier.h"
 #include "resilient_ccl/schedule/written/read_schedule.h"
 
@@ -25,13 +26,6 @@ namespace faultline::scenario {
 namespace {
 
 using schedule::ScheduleSource;
-
-/// A call that a row makes.
-struct Call {
-  std::int64_t elements = 0;  ///< of data, as schedules count them
-  Bytes elementSize = 1;
-  std::string what;
-};
 
 /// Sizes with unequal chunks for which one schedule is proved. A scenario may list thousands, and
 /// each proof takes as long as the first one: up to 0.1 s for 8,000 operations of a ring or a tree.
@@ -107,11 +101,11 @@ class ScheduleChecker {
 
   /// Proves each size whose chunks are unequal. A schedule that moves data to another offset may be
   /// right for equal chunks alone.
-  void isRightForAll(const ScheduleSource& source, std::span<const Call> calls) {
+  void isRightForAll(const ScheduleSource& source, std::span<const WorkloadCall> calls) {
     const std::string advice = fmt::format(
         ". Its chunks are equal where a call has a multiple of {} elements", source.chunks());
     std::set<std::int64_t> proved;
-    for (const Call& call : calls) {
+    for (const WorkloadCall& call : calls) {
       if (call.elements % source.chunks() == 0 || !proved.insert(call.elements).second) continue;
       if (proved.size() > kMostProofs) {
         fail(
@@ -128,7 +122,8 @@ class ScheduleChecker {
   void checkFit(const ScheduleSource& source) {
     const Workload& workload = scenario_.workload;
     if (!findings_.usable({"cluster", "workload"})) return;
-    if (workload.isForeign()) return;  // no such row: command_checks.cc
+    const WorkloadKind& kind = *workload.kind;
+    if (!kind.runsRanks) return;  // no such row: row_option_checks.cc
     if (source.ranks() != scenario_.cluster.ranks()) {
       fail(
           fmt::format("is for {} ranks, and the cluster has {} ('nodes' x 'ranks_per_node'): write "
@@ -136,21 +131,14 @@ class ScheduleChecker {
                       source.ranks(), scenario_.cluster.ranks(), scenario_.cluster.ranks()));
       return;
     }
-    if (workload.serves()) {
-      fail(
-          "a server reduces among the ranks of each copy of its model only: use 'workload: {kind: "
-          "training}' or 'collective'");
-      return;
-    }
-    if (workload.model && !workload.model->onlyCopies()) {
-      fail(
-          "ranks that have parts of a model reduce in groups: it needs 'parallel' with nothing "
-          "but 'data', and without 'zero'");
+    const std::string why = kind.whyNoSchedule(workload);
+    if (!why.empty()) {
+      fail(why);
       return;
     }
     if (isOfAnother(source)) return;
-    const std::vector<Call> made = calls();
-    for (const Call& call : made) {
+    const std::vector<WorkloadCall> made = kind.calls(scenario_);
+    for (const WorkloadCall& call : made) {
       if (schedule::fitsData(source, call.elements)) continue;
       fail(
           fmt::format("has {} chunks, and {} has {} elements: {} has at least {} of them then ({})"
@@ -163,6 +151,13 @@ class ScheduleChecker {
     isRightForAll(source, made);
   }
 
+  static std::string_view kindThatChooses() {
+    const auto kinds = workloadKinds();
+    const auto found = std::ranges::find_if(
+        kinds, [](const WorkloadKind* kind) { return kind->operations != nullptr; });
+    return found == kinds.end() ? std::string_view() : (*found)->name;
+  }
+
   /// Calls of another collective would not follow it, and the row not be what its name says.
   bool isOfAnother(const ScheduleSource& source) {
     const auto name = schedule::collectiveName(source.collective());
@@ -170,50 +165,21 @@ class ScheduleChecker {
       fail(fmt::format("is a {} of root {}, and calls are of root 0", name, source.root()));
       return true;
     }
-    std::vector<schedule::Collective> operations{schedule::Collective::kAllReduce};
-    if (scenario_.workload.sweeps()) operations = scenario_.workload.collective.operations;
+    const Workload& workload = scenario_.workload;
+    const bool chosen = workload.kind->operations != nullptr;
+    constexpr std::array kUsual{schedule::Collective::kAllReduce};
+    const std::span<const schedule::Collective> operations =
+        chosen ? workload.kind->operations(workload) : std::span(kUsual);
     for (const schedule::Collective operation : operations) {
       if (operation == source.collective()) continue;
       fail(fmt::format("is a schedule for {}, and the workload calls {}: {}", name,
                        schedule::collectiveName(operation),
-                       scenario_.workload.sweeps()
-                           ? fmt::format("write 'operations: [{}]'", name)
-                           : fmt::format("use 'workload: {{kind: {}}}' with 'operations: [{}]'",
-                                         Workload::kCollectiveKind, name)));
+                       chosen ? fmt::format("write 'operations: [{}]'", name)
+                              : fmt::format("use 'workload: {{kind: {}}}' with 'operations: [{}]'",
+                                            kindThatChooses(), name)));
       return true;
     }
     return false;
-  }
-
-  std::vector<Call> calls() const {
-    const Workload& workload = scenario_.workload;
-    const int ranks = scenario_.cluster.ranks();
-    std::vector<Call> calls;
-    if (!workload.sweeps()) {
-      const Bytes size = reduction::sizeOf(workload.gradient.dtype);
-      constexpr auto kBucket = "a bucket of the gradient";
-      if (workload.model) {
-        for (const model::Call& call : model::programOf(*workload.model, 0).calls) {
-          calls.push_back({call.elements(), size, kBucket});
-        }
-        return calls;
-      }
-      const Bytes elements = workload.gradient.size / size;
-      calls.push_back({elements / workload.gradient.buckets, size, kBucket});
-      // The first ones are larger by an element (workload::bucketOf).
-      if (elements % workload.gradient.buckets != 0) {
-        calls.push_back({calls.front().elements + 1, size, kBucket});
-      }
-      return calls;
-    }
-    for (const SweepCell& cell : cellsOf(workload.collective)) {
-      const std::int64_t count = countOf(cell, ranks);
-      calls.push_back({hasBlocks(cell.operation) ? count * ranks : count,
-                       reduction::sizeOf(cell.dtype),
-                       fmt::format("a call of {} in {}", formatSize(cell.size),
-                                   reduction::nameOf(cell.dtype))});
-    }
-    return calls;
   }
 
   const Scenario& scenario_;

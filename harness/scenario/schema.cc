@@ -113,12 +113,11 @@ Json mapOf(std::string_view meaning, Json values) {
       {"type", "object"}, {"description", meaning}, {"additionalProperties", std::move(values)}};
 }
 
-Json computeSchema() {
+Json computeSchema(const ParameterSpec& spec) {
   Json burn = object();
-  burn["properties"][std::string(kBurn)] = schemaOf(computeSpec());
+  burn["properties"][std::string(kBurn)] = schemaOf(spec);
   burn["required"] = {kBurn};
-  return {{"description", computeSpec().meaning},
-          {"oneOf", {schemaOfType(computeSpec()), std::move(burn)}}};
+  return {{"description", spec.meaning}, {"oneOf", {schemaOfType(spec), std::move(burn)}}};
 }
 
 /// A name, or {name: {parameter: value}}.
@@ -219,7 +218,7 @@ Json fieldSchema(const Field& field) {
     case Shape::kRecord:
       return recordSchema(*field.record);
     case Shape::kCompute:
-      return computeSchema();
+      return computeSchema(field.spec);
     case Shape::kStrategies:
       return list(field, strategySchema());
     case Shape::kFaults:

@@ -7,6 +7,7 @@
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/fault_kinds.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/site/kinds/kinds.h"
 #include "injector/faults/registry.h"
 
@@ -71,11 +72,11 @@ class SiteChecker {
   }
 
   void checkWorkload() {
-    if (!kind_.runsRanks && !scenario_.workload.isForeign()) {
+    if (!kind_.runsRanks && scenario_.workload.kind->runsRanks) {
       fail("workload.kind",
            fmt::format("kind: a cluster of kind {} runs programs that are not ours: write '{}', or "
                        "'cluster: {{kind: {}}}'",
-                       kind_.name, Workload::kCommandKind, kindWithRanks()));
+                       kind_.name, workloadWith(&WorkloadKind::runsRanks, false), kindWithRanks()));
     }
     for (std::size_t i = 0; i < scenario_.strategies.size() && !kind_.mayHaveGpus; ++i) {
       const auto* const spec = baseline::findStrategy(scenario_.strategies[i].kind());

@@ -11,6 +11,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/record_reader.h"
+#include "harness/scenario/workload_kind.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::scenario {
@@ -49,12 +50,13 @@ class StrategyChecker {
       const baseline::StrategySpec* const spec = baseline::findStrategy(strategy.kind());
       if (spec == nullptr || spec->meetsFaults) return;
     }
-    fail("strategies", fmt::format("none of these strategies meets the faults: add one that does, "
-                                   "like {}, or remove '{}'",
-                                   baseline::usualStrategy(scenario_.workload.isForeign()).name,
-                                   !scenario_.faults.empty()      ? "faults"
-                                   : !scenario_.sequences.empty() ? "sequences"
-                                                                  : "fault_processes"));
+    fail("strategies",
+         fmt::format("none of these strategies meets the faults: add one that does, "
+                     "like {}, or remove '{}'",
+                     baseline::usualStrategy(!scenario_.workload.kind->runsRanks).name,
+                     !scenario_.faults.empty()      ? "faults"
+                     : !scenario_.sequences.empty() ? "sequences"
+                                                    : "fault_processes"));
   }
 
   void checkSomethingRuns() {
@@ -95,8 +97,8 @@ class StrategyChecker {
   /// Rows that only another kind of workload has.
   void checkSuits(const baseline::StrategySpec& spec, const std::string& path) {
     const Workload& workload = scenario_.workload;
-    if (spec.workload.empty() || workload.isForeign()) return;
-    if (!findings_.usable({"workload.kind"}) || spec.workload == workload.kind) return;
+    if (spec.workload.empty() || !workload.kind->runsRanks) return;
+    if (!findings_.usable({"workload.kind"}) || spec.workload == workload.kind->name) return;
     fail(path, fmt::format("{}: only for 'workload: {{kind: {}}}'", spec.name, spec.workload));
   }
 
@@ -118,25 +120,9 @@ class StrategyChecker {
   void checkShrink(std::string_view kind, const std::string& path) {
     const Workload& workload = scenario_.workload;
     if (!findings_.usable({"workload.kind", "workload.gradient.data"})) return;
-    if (workload.serves()) {
-      const std::string_view restarting =
-          baseline::firstStrategy([](const auto& spec) { return spec.restarts; }).name;
-      fail(path, fmt::format("{}: each rank of a server has a part of the model that no other one "
-                             "has: use {}, which serves again what was under way",
-                             kind, restarting));
-    } else if (workload.sweeps()) {
-      fail(path,
-           fmt::format("{}: a sweep is of all ranks: use 'workload: {{kind: training}}'", kind));
-    } else if (workload.model && !workload.model->onlyCopies()) {
-      fail(path,
-           fmt::format("{}: each rank has a part of the model that no other one has; it needs "
-                       "'parallel' with nothing but 'data', and without 'zero'",
-                       kind));
-    } else if (workload.gradient.data == DataKind::kRandom) {
-      fail(path, fmt::format("{}: results of fewer ranks differ from those of {}: write 'data: "
-                             "integers', of which every element is checked",
-                             kind, baseline::kReferenceRow));
-    }
+    if (workload.kind->whyAllRanksAreNeeded == nullptr) return;
+    const std::string why = workload.kind->whyAllRanksAreNeeded(workload);
+    if (!why.empty()) fail(path, fmt::format("{}: {}", kind, why));
   }
 
   /// A rank is left out because its own port is down, which is seen at once, and only once.

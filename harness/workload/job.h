@@ -77,10 +77,4 @@ class Job {
   virtual bool restoreState(std::span<const std::byte> state) = 0;
 };
 
-std::unique_ptr<Job> makeTrainingJob(const scenario::Workload& workload, int rank, int ranks);
-/// Training of `workload.model`.
-std::unique_ptr<Job> makeModelJob(const scenario::Workload& workload, int rank, int ranks);
-/// Every iteration is one call; where there is a root, it is rank 0.
-std::unique_ptr<Job> makeCollectiveJob(const scenario::Workload& workload, int rank, int ranks);
-
 }  // namespace faultline::workload

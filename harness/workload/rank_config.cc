@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/json_schema.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/workload/data.h"
+#include "harness/workload/job_kind.h"
 #include "harness/workload/rank_config_fields.h"
 #include "resilient_ccl/comm/communicator.h"
 #include "resilient_ccl/schedule/algorithms.h"
@@ -47,19 +49,39 @@ Status checkSums(const RankConfig& config) {
   const int summed = training ? std::max(training->parallel.data * training->parallel.expert,
                                          training->parallel.tensor)
                               : config.size;
-  const auto type = workload.serves() && training ? training->model.dtype : workload.gradient.dtype;
+  const auto type = training ? training->model.dtype : workload.gradient.dtype;
   const bool exact = workload.gradient.data == scenario::DataKind::kIntegers;
   if (summed > (exact ? maxExactRanks(type) : kMaxExactRanks)) {
     return errorf(Code::kInvalidArgument, "size: is out of range for exact sums of {}",
                   reduction::nameOf(type));
   }
-  if (!workload.sweeps()) return okStatus();
-  for (const scenario::SweepCell& cell : cellsOf(workload.collective)) {
-    if (!scenario::reduces(cell.operation)) continue;
-    if (config.size <= maxExactRanks(cell.dtype, cell.op)) continue;
-    return errorf(Code::kInvalidArgument, "size: is out of range for an exact {} of {}",
-                  reduction::nameOf(cell.op), reduction::nameOf(cell.dtype));
+  return okStatus();
+}
+
+/// What the workload's job says of it.
+Status checkJob(const RankConfig& config) {
+  const JobKind& job = jobKind(*config.workload.kind);
+  if (job.make == nullptr && job.serve == nullptr) {
+    return errorf(Code::kInvalidArgument, "workload.kind: has no ranks");
   }
+  Status status;
+  if (job.check == nullptr) return status;
+  job.check(config, [&](const char* field, const std::string& why) {
+    if (status.ok()) status = errorf(Code::kInvalidArgument, "{}: {}", field, why);
+  });
+  return status;
+}
+
+/// What has come in `own` becomes the workload's.
+Status takeOwn(RankConfig& config) {
+  const auto read = jobKind(*config.workload.kind).read;
+  if (read == nullptr) {
+    if (config.own.is_null()) return okStatus();
+    return errorf(Code::kInvalidArgument, "own: a workload {} has none",
+                  config.workload.kind->name);
+  }
+  RETURN_IF_ERROR(read(config.own, config.workload).withContext("own"));
+  config.own = nullptr;
   return okStatus();
 }
 
@@ -72,10 +94,8 @@ Status checkFields(const RankConfig& config) {
   if (workload.model && workload.model->parallel.ranks() * instances != config.size) {
     return refused("size: is not the product of the degrees of parallelism");
   }
-  if (workload.serves() && !(workload.model && workload.serving && config.server)) {
-    return refused("server: a server needs it, workload.training and workload.serving");
-  }
   RETURN_IF_ERROR(checkSums(config));
+  RETURN_IF_ERROR(checkJob(config));
   if (config.rank >= config.size) return refused("rank: there are not so many");
   if (config.nics.empty()) return refused("nics: is an empty list");
   if (!isAlgorithm(config)) return refused("algorithm: is unknown");
@@ -85,13 +105,19 @@ Status checkFields(const RankConfig& config) {
   return okStatus();
 }
 
-nlohmann::json toJson(const RankConfig& config) { return wire::toJson(config); }
+nlohmann::json toJson(const RankConfig& config) {
+  nlohmann::json json = wire::toJson(config);
+  const auto write = jobKind(*config.workload.kind).write;
+  if (write != nullptr) json["own"] = write(config.workload);
+  return json;
+}
 
 Result<RankConfig> rankConfigFromJson(const nlohmann::json& json) {
   RETURN_IF_ERROR(wire::checkVersion(json));
   RankConfig config;
   RETURN_IF_ERROR(
       (JsonReader<nlohmann::json, Strictness::kExact>::read(json, "configuration", config)));
+  RETURN_IF_ERROR(takeOwn(config));
   return config;
 }
 

@@ -57,7 +57,10 @@ struct RankConfig {
   int ioThreads = 0;  ///< fabric::FabricOptions::ioThreads
 
   scenario::Workload workload;
-  std::optional<ServerConfig> server;  ///< of the workload `inference`
+  /// On its way: values that only the workload's folder knows, as its JobKind::write has them. They
+  /// are `workload.own` before and after.
+  nlohmann::json own;
+  std::optional<ServerConfig> server;  ///< of workloads with requests
   std::uint64_t seed = 1;              ///< of the data
 
   /// When the communicator fails, go on with those that are left

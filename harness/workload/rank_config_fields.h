@@ -3,10 +3,12 @@
 #include <array>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/enum_names.h"
 #include "base/json_fields.h"
 #include "harness/scenario/json.h"
+#include "harness/scenario/workload_kind.h"
 #include "harness/workload/rank_config.h"
 #include "resilient_ccl/reduction/data_type.h"
 #include "resilient_ccl/schedule/collective.h"
@@ -150,6 +152,15 @@ inline std::span<const EnumName<TelemetryMode>> namesOf(TelemetryMode /*which*/)
   return names;
 }
 
+inline std::span<const EnumName<const WorkloadKind*>> namesOf(const WorkloadKind* /*which*/) {
+  static const auto names = [] {
+    std::vector<EnumName<const WorkloadKind*>> all;
+    for (const WorkloadKind* const kind : workloadKinds()) all.push_back({kind, kind->name.data()});
+    return all;
+  }();
+  return names;
+}
+
 template <typename V>
 void visitFields(V& v, Of<Limits> auto& limits) {
   eachLimit(limits, [&](const char* key, auto& limit) {
@@ -240,6 +251,7 @@ void visitFields(V& v, Of<RankConfig> auto& config) {
   v.required("telemetry", config.telemetry);
   v.required("io_threads", config.ioThreads, kNotNegative);
   v.required("workload", config.workload);
+  v.required("own", config.own);
   v.required("server", config.server);
   v.required("seed", config.seed);
   v.required("shrink_patience", config.shrinkPatience, kNotNegative);

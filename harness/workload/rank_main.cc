@@ -20,6 +20,7 @@
 #include "harness/workload/communicator_options.h"
 #include "harness/workload/digest.h"
 #include "harness/workload/job.h"
+#include "harness/workload/job_kind.h"
 #include "harness/workload/long_wait.h"
 #include "harness/workload/rank_config.h"
 #include "harness/workload/rank_events.h"
@@ -41,16 +42,6 @@ constexpr Duration kLongWait = 1s;
 // Warm-up iterations have data of their own.
 constexpr std::uint64_t kWarmupData = std::uint64_t{1} << 63;
 
-/// Null: it has no iterations, but a Server.
-std::unique_ptr<Job> makeJob(const RankConfig& config) {
-  const scenario::Workload& workload = config.workload;
-  if (workload.serves()) return nullptr;
-  const auto make = workload.sweeps() ? makeCollectiveJob
-                    : workload.model  ? makeModelJob
-                                      : makeTrainingJob;
-  return make(workload, config.rank, config.size);
-}
-
 /// By the name of the phase; those for which nothing stood still are left out.
 std::map<std::string, Duration> exposedOf(const IterationTime& time) {
   std::map<std::string, Duration> phases;
@@ -67,8 +58,9 @@ class RankRun {
   RankRun(const RankConfig& config, launch::MessageChannel& controller)
       : config_(config),
         controller_(controller),
-        job_(makeJob(config)),
-        server_(config.workload.serves() ? makeServer(config) : nullptr),
+        kind_(jobKind(*config.workload.kind)),
+        job_(kind_.make == nullptr ? nullptr : kind_.make(config)),
+        server_(kind_.serve == nullptr ? nullptr : kind_.serve(config)),
         checkpoints_(config.checkpointPath, static_cast<std::uint32_t>(config.rank)),
         ranks_(config.size) {
     std::iota(ranks_.begin(), ranks_.end(), 0);
@@ -113,6 +105,7 @@ class RankRun {
 
   const RankConfig& config_;
   launch::MessageChannel& controller_;
+  const JobKind& kind_;
   std::unique_ptr<Job> job_;        // either this
   std::unique_ptr<Server> server_;  // or this
   CheckpointHistory checkpoints_;

@@ -38,7 +38,4 @@ class Server {
   virtual Status serve(const Hooks& hooks) = 0;
 };
 
-/// `config` outlives it.
-std::unique_ptr<Server> makeServer(const RankConfig& config);
-
 }  // namespace faultline::workload

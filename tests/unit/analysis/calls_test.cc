@@ -5,6 +5,7 @@
 #include "harness/analysis/call_rows.h"
 #include "harness/record/call_table.h"
 #include "harness/scenario/reader.h"
+#include "harness/scenario/workload_kind.h"
 #include "tests/support/csv_data.h"
 
 // What becomes of the calls of a sweep.
@@ -89,7 +90,7 @@ TEST(CallTableTest, BandwidthsAreThoseOfNcclTests) {
 
 TEST(CallTableTest, OfOtherWorkloadsThereAreNoRows) {
   scenario::Scenario training = sweep("");
-  training.workload.kind = "training";
+  training.workload.kind = scenario::findWorkloadKind("training");
   CallTable table(training);
   table.ended(0, 1, 1, 0);
   EXPECT_TRUE(rowsOf(table).empty());

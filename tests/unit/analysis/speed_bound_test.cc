@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/scenario/workload_kind.h"
 #include "tests/support/sample_scenario.h"
 
 namespace faultline::run {
@@ -49,8 +50,8 @@ TEST(BoundTest, OfAModelBucketsAreReadyInTheLastMicroBatch) {
 
 TEST(BoundTest, ASweepHasOneForEachCellAndSaysSo) {
   auto scenario = sampleScenario(faults(kPortDown));
-  scenario.workload.kind = scenario::Workload::kCollectiveKind;
-  ASSERT_TRUE(scenario.workload.sweeps());
+  scenario.workload.kind = scenario::findWorkloadKind("collective");
+  ASSERT_TRUE(scenario.workload.kind->hasCells);
   const auto runs = with(faultedRun("hot_repair", 0));
   EXPECT_THAT(whyNoBound(scenario, runs, "hot_repair"), HasSubstr("each operation and size"));
   EXPECT_EQ(whyNoBound(scenario, runs, "fault_free"), "") << "it met no fault";
@@ -257,7 +258,7 @@ TEST(BoundTest, NoModelNoBound) {
   auto failed = runs;
   failed[0].status = reports::RunStatus::kFailed;
   EXPECT_EQ(boundPercent(scenario, failed, "hot_repair"), std::nullopt);
-  scenario.workload.kind = "command";
+  scenario.workload.kind = scenario::findWorkloadKind("command");
   EXPECT_EQ(boundPercent(scenario, runs, "hot_repair"), std::nullopt);
 }
 

@@ -6,6 +6,7 @@
 #include "harness/cli/terminal.h"
 #include "harness/control/time_left.h"
 #include "harness/scenario/reader.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::cli {
 namespace {
@@ -107,7 +108,7 @@ TEST_F(TimeLeftTest, FinishedRunsCorrectTheEstimate) {
 class TimeLeftOfProgramsTest : public TimeLeftTest {
  protected:
   TimeLeftOfProgramsTest() : TimeLeftTest("{kind: training, iterations: 1}") {
-    scenario.workload.kind = scenario::Workload::kCommandKind;
+    scenario.workload.kind = scenario::findWorkloadKind("command");
   }
 };
 

@@ -16,7 +16,8 @@ using ::testing::Not;
 
 TEST(StarterScenarioTest, EveryWorkloadAndFaultMakesAScenarioOrSaysWhyNot) {
   int written = 0;
-  for (const scenario::WorkloadKind& workload : scenario::workloadKinds()) {
+  for (const scenario::WorkloadKind* const kind_of : scenario::workloadKinds()) {
+    const scenario::WorkloadKind& workload = *kind_of;
     for (const injector::FaultKind& kind : injector::faultKinds()) {
       Starter starter;
       starter.workload = workload.name;

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "harness/scenario/workload_kind.h"
+
 namespace faultline::run {
 namespace {
 
@@ -49,14 +51,14 @@ TEST(JobEstimateTest, TheDataOfEachRankCounts) {
   const Bytes more = estimateJob(large).memory - estimateJob(small).memory;
   EXPECT_GE(more, Bytes{4} * 3 * (1 << 30));
   scenario::Scenario sweep = training(4, 1, 2);
-  sweep.workload.kind = scenario::Workload::kCollectiveKind;
+  sweep.workload.kind = scenario::findWorkloadKind("collective");
   sweep.workload.collective.sizes = {1 << 20, 1 << 30};
   EXPECT_GE(estimateJob(sweep).memory, Bytes{4} * 2 * (1 << 30));
 }
 
 TEST(JobEstimateTest, ProgramsThatAreNotOursHaveGuards) {
   scenario::Scenario command = training(4, 2, 2);
-  command.workload.kind = scenario::Workload::kCommandKind;
+  command.workload.kind = scenario::findWorkloadKind("command");
   const JobEstimate estimate = estimateJob(command);
   EXPECT_EQ(estimate.processes, 1 + 4 + 8);
   EXPECT_EQ(estimate.processNamespaces, 4);

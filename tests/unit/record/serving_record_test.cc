@@ -7,6 +7,7 @@
 #include "harness/analysis/noise.h"
 #include "harness/analysis/summary.h"
 #include "harness/record/run_record.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::run {
 namespace {
@@ -22,7 +23,7 @@ constexpr TimePoint kServerStart{1000s};
 /// Two rates of three requests, each of 10 and 5 tokens.
 scenario::Scenario someServer() {
   scenario::Scenario scenario;
-  scenario.workload.kind = scenario::Workload::kInferenceKind;
+  scenario.workload.kind = scenario::findWorkloadKind("inference");
   inference::Serving& serving = scenario.workload.serving.emplace();
   serving.qps = {1000, 2000};
   serving.requests = 3;
@@ -159,7 +160,7 @@ TEST(ServingRecordTest, RunsOfTheDriftCheckAreAskedForTheSame) {
   scenario.noise.driftRow = {.name = "drift_check", .options = {}, .does = "fault_free"};
   const auto requestsOf = [&](const scenario::Strategy& strategy, int block) {
     RunRecord record(scenario, {block, &strategy, reports::Arm::kPlain});
-    return record.whatIsLeftToServe().rates[0].requests;
+    return record.whatIsLeftToServe()->rates[0].requests;
   };
   EXPECT_EQ(requestsOf(scenario.noise.driftRow, 0), requestsOf(scenario.noise.driftRow, 1));
   EXPECT_NE(requestsOf(scenario.strategies[0], 0), requestsOf(scenario.strategies[0], 1));

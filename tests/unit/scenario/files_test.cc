@@ -9,6 +9,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
+#include "harness/scenario/workload_kind.h"
 
 // The scenarios of the repository.
 
@@ -43,7 +44,7 @@ TEST(ScenarioFilesTest, NightsCanBeHeldAgainstEachOther) {
     ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
     EXPECT_GE(read.scenario->repeat, kValuesOfASide) << entry.path();
     EXPECT_FALSE(read.scenario->expect.empty()) << entry.path();
-    kinds.insert(read.scenario->workload.kind);
+    kinds.insert(std::string(read.scenario->workload.kind->name));
   }
   for (const std::string_view kind : {"training", "inference", "collective"}) {
     EXPECT_TRUE(kinds.contains(kind)) << "no scenario of kind " << kind;

@@ -7,6 +7,7 @@
 
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
+#include "harness/scenario/workload_kind.h"
 
 namespace faultline::scenario {
 namespace {
@@ -49,7 +50,7 @@ TEST(InferenceReaderTest, AServerIsRead) {
   const ReadResult result = readScenario(kServer, "server.yaml");
   ASSERT_TRUE(result.ok()) << result.mistakes.front().toString();
   const Workload& workload = result.scenario->workload;
-  ASSERT_TRUE(workload.serves());
+  ASSERT_TRUE(workload.kind->hasRequests);
   ASSERT_TRUE(workload.serving);
   const inference::Serving& serving = *workload.serving;
   EXPECT_THAT(serving.qps, ElementsAre(2, 5));

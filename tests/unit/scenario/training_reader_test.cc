@@ -1,10 +1,9 @@
-#include "harness/scenario/training_reader.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
+#include "harness/workload/training/section/reader.h"
 #include "tests/unit/scenario/expect_mistake.h"
 
 namespace faultline::scenario {

@@ -1,6 +1,8 @@
+#include "harness/workload/collective/job/collective_job.h"
+
 #include <gtest/gtest.h>
 
-#include "harness/workload/job.h"
+#include "harness/scenario/workload_kind.h"
 #include "tests/unit/comm/thread_job.h"
 
 namespace faultline::workload {
@@ -10,7 +12,7 @@ using schedule::Collective;
 
 scenario::Workload sweepOf(Collective operation, scenario::Place place) {
   scenario::Workload workload;
-  workload.kind = scenario::Workload::kCollectiveKind;
+  workload.kind = scenario::findWorkloadKind("collective");
   workload.iterations = 2;
   workload.warmupIterations = 1;
   workload.collective = {.operations = {operation},

@@ -1,11 +1,11 @@
-#include "harness/workload/gradient.h"
+#include "harness/workload/training/job/gradient.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
 
-#include "harness/workload/training.h"
+#include "harness/workload/training/job/training_job.h"
 
 namespace faultline::workload {
 namespace {

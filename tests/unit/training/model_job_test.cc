@@ -1,3 +1,5 @@
+#include "harness/workload/training/job/model_job.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,7 +8,6 @@
 #include <set>
 
 #include "harness/model/training_program.h"
-#include "harness/workload/job.h"
 #include "tests/unit/comm/thread_job.h"
 
 // Iterations of models by threads over loopback.

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/scenario/workload_kind.h"
+
 namespace faultline::workload {
 namespace {
 
@@ -182,7 +184,7 @@ TEST(RankConfigTest, ADeviceThatTrainsNeedsNoBandwidthOfItsMemory) {
 TEST(RankConfigTest, AServerComesBackAsItWas) {
   RankConfig config = unusualConfig();
   config.size = 6;
-  config.workload.kind = scenario::Workload::kInferenceKind;
+  config.workload.kind = scenario::findWorkloadKind("inference");
   config.workload.model->parallel = {.tensor = 3};
   inference::Serving& serving = config.workload.serving.emplace();
   serving.batch = 5;

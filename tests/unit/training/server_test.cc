@@ -1,5 +1,3 @@
-#include "harness/workload/server.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +5,9 @@
 #include <mutex>
 #include <set>
 
-#include "harness/workload/decision.h"
+#include "harness/scenario/workload_kind.h"
+#include "harness/workload/inference/job/decision.h"
+#include "harness/workload/inference/job/inference_server.h"
 #include "tests/unit/comm/thread_job.h"
 
 // Servers by threads over loopback.
@@ -30,7 +30,7 @@ RankConfig configOf(const Plan& plan, int rank) {
   config.size = plan.ranks();
   config.seed = 5;
   scenario::Workload& workload = config.workload;
-  workload.kind = scenario::Workload::kInferenceKind;
+  workload.kind = scenario::findWorkloadKind("inference");
   workload.warmupIterations = 1;
   model::Training& job = workload.model.emplace();
   job.model = {.name = "small",

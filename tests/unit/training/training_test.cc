@@ -1,10 +1,10 @@
-#include "harness/workload/training.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <thread>
 #include <vector>
+
+#include "harness/workload/training/job/training_job.h"
 
 // Iterations of a job of threads over loopback.
 
