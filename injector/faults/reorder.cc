@@ -138,7 +138,7 @@ class Detour {
   Detour& operator=(const Detour&) = delete;
   ~Detour() {
     if (!made_) return;
-    const Status status = netlink::deleteLink(*port_.socket, entrance());
+    const Status status = netlink::deleteNetDevice(*port_.socket, entrance());
     if (!status.ok()) spdlog::error("reorder: {}", status.message());
   }
 
@@ -508,8 +508,9 @@ class Reorder final : public Fault {
 
   /// From the NIC to the switch itself, and from the switch itself to the NIC.
   Status beginProbing() {
-    ASSIGN_OR_RETURN(const netlink::NetDevice port,
-                     netlink::readLink(*target_.attachment.socket, target_.attachment.ifindex));
+    ASSIGN_OR_RETURN(
+        const netlink::NetDevice port,
+        netlink::readNetDevice(*target_.attachment.socket, target_.attachment.ifindex));
     const netlink::LinkEnd bridge{target_.attachment.socket, port.bridge_ifindex};
     for (Side& side : sides_) {
       if (side.probe) {

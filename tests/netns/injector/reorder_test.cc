@@ -86,7 +86,7 @@ class ReorderTest : public FaultTest {
   }
 
   std::size_t linksOfTheSwitch() {
-    const auto links = netlink::listLinks(*target_.attachment.socket);
+    const auto links = netlink::listNetDevices(*target_.attachment.socket);
     EXPECT_TRUE(links.ok());
     return links.ok() ? links->size() : 0;
   }
