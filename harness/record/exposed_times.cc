@@ -7,30 +7,31 @@ namespace faultline::run {
 
 void ExposedTimes::ended(const wire::End& message) {
   ++iterations_;
-  iterationsMs_ += toMilliseconds(message.took);
-  Sum& iteration = iterationMs_[message.iteration];
+  iterationsTime_ += message.took;
+  Sum& iteration = byIteration_[message.iteration];
   ++iteration.ranks;
   for (const auto& [phase, time] : message.exposed) {
-    ms_[phase] += toMilliseconds(time);
-    iteration.ms += toMilliseconds(time);
+    times_[phase] += time;
+    iteration.time += time;
   }
 }
 
 std::optional<double> ExposedTimes::ofIteration(int index) const {
-  const auto found = iterationMs_.find(index);
-  if (ms_.empty() || found == iterationMs_.end()) return std::nullopt;
-  return found->second.ms / found->second.ranks;
+  const auto found = byIteration_.find(index);
+  if (times_.empty() || found == byIteration_.end()) return std::nullopt;
+  return toMilliseconds(found->second.time) / found->second.ranks;
 }
 
 std::vector<reports::ExposedPhase> ExposedTimes::rows() const {
   std::vector<reports::ExposedPhase> rows;
-  if (!(iterationsMs_ > 0)) return rows;
+  if (iterationsTime_ <= Duration::zero()) return rows;
   for (const std::string_view phase : model::kPhaseNames) {
-    const auto found = ms_.find(std::string(phase));
-    if (found == ms_.end()) continue;
+    const auto found = times_.find(std::string(phase));
+    if (found == times_.end()) continue;
+    const double ms = toMilliseconds(found->second);
     rows.push_back({.phase = found->first,
-                    .ms = found->second / iterations_,
-                    .share_pct = kWholeInPercent * found->second / iterationsMs_});
+                    .ms = ms / iterations_,
+                    .share_pct = kWholeInPercent * ms / toMilliseconds(iterationsTime_)});
   }
   return rows;
 }

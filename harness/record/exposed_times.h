@@ -23,12 +23,12 @@ class ExposedTimes {
 
  private:
   struct Sum {
-    double ms = 0;
+    Duration time{};
     int ranks = 0;
   };
-  std::map<int, Sum> iterationMs_;
-  std::map<std::string, double> ms_;  ///< by phase, of all ranks and iterations
-  double iterationsMs_ = 0;
+  std::map<int, Sum> byIteration_;
+  std::map<std::string, Duration> times_;  ///< by phase, of all ranks and iterations
+  Duration iterationsTime_{};
   int iterations_ = 0;  ///< of all ranks
 };
 

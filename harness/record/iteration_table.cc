@@ -18,11 +18,17 @@ void IterationTable::began(int iteration, TimePoint when) {
     row.resumed = when;
     if (first || when < row.begin) row.begin = when;
   }
+  const auto early = early_.extract(iteration);
+  if (early.empty()) return;
+  for (const Ended& one : early.mapped()) ended(iteration, one.when, one.checkpoint);
 }
 
 void IterationTable::ended(int iteration, TimePoint when, Duration checkpoint) {
   const auto row = open_.find(iteration);
-  if (row == open_.end()) return;
+  if (row == open_.end()) {
+    early_[iteration].push_back({when, checkpoint});
+    return;
+  }
   row->second.end = std::max(row->second.end, when);
   row->second.checkpoint = std::max(row->second.checkpoint, checkpoint);
   if (++row->second.endedRanks < ranks_) return;
@@ -38,6 +44,7 @@ void IterationTable::complete(const Row& row) {
 
 void IterationTable::shrunk(int ranks, int next, TimePoint waiting, TimePoint when) {
   ranks_ = ranks;
+  early_.clear();
   if (open_.empty()) {
     Interrupted& lost = interruptNext(waiting);
     lost.resumed = lost.begin;
@@ -74,7 +81,13 @@ std::optional<IterationTable::Row> IterationTable::cutOff(std::optional<TimePoin
     interrupted_[iteration] = {.begin = row.begin, .attempts = row.attempts, .resumed = {}};
   }
   open_.clear();
+  early_.clear();
   return lost;
+}
+
+std::optional<TimePoint> IterationTable::lastEnd() const {
+  if (complete_.empty()) return std::nullopt;
+  return std::ranges::max(complete_, {}, &Row::end).end;
 }
 
 IterationTable::Interrupted& IterationTable::interruptNext(TimePoint waiting) {

@@ -50,9 +50,11 @@ class IterationTable {
   /// The iteration that the job was busy with for the longest time and never ended, whether it is
   /// open or was interrupted; its `end` means nothing. nullopt: none.
   std::optional<Row> unfinished() const;
-  /// Iterations that ended on all ranks, in the order of time; those that had ended and were done
-  /// again after a restart appear again.
+  /// Iterations that ended on all ranks, in the order of time unless they overlap; those that had
+  /// ended and were done again after a restart appear again.
   const std::vector<Row>& complete() const { return complete_; }
+  /// When the last of them ended; nullopt: there are none.
+  std::optional<TimePoint> lastEnd() const;
   /// One behind the highest iteration that ended on all ranks.
   int next() const { return next_; }
   /// Iterations, each as much as the ranks that it was done by are of all: redone ones count once.
@@ -74,6 +76,12 @@ class IterationTable {
   int ranks_;                  // that are left
   std::map<int, int> doneBy_;  // ranks, by iteration
   std::map<int, Row> open_;
+  // Ends that were heard of before any rank's begin, which another rank may tell.
+  struct Ended {
+    TimePoint when;
+    Duration checkpoint;
+  };
+  std::map<int, std::vector<Ended>> early_;
   std::map<int, Interrupted> interrupted_;
   std::vector<Row> complete_;
   int next_ = 0;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace faultline::run {
 namespace {
 
@@ -49,28 +52,37 @@ reports::PortTest portTestOf(const wire::PortTest& told, TimePoint t0) {
 void PlanRecord::told(int rank, const std::vector<wire::Plan>& plans, TimePoint t0) {
   for (const wire::Plan& one : plans) {
     reports::AppliedPlan plan = planOf(one, t0);
-    Told& told = told_[{plan.communicator, plan.operation}];
-    if (told.ranks++ == 0) {
-      told.hash = plan.hash;
-      told.rank = rank;
-    } else if (told.hash != plan.hash && disagreement_.empty()) {
-      disagreement_ = fmt::format(
-          "operation {} of communicator {} was planned differently: by rank {} as {}, by rank {} "
-          "as {}",
-          plan.operation, plan.communicator, told.rank, told.hash, rank, plan.hash);
-    }
+    told_[{plan.communicator, plan.operation}].try_emplace(rank, plan.hash);
     if (rank == 0) plans_.push_back(std::move(plan));
   }
 }
 
-void PlanRecord::cutOff() { told_.clear(); }
+std::string PlanRecord::difference(const Told& told) {
+  for (const auto& [place, hashes] : told) {
+    const auto& [first, hash] = *hashes.begin();
+    const auto other =
+        std::ranges::find_if(hashes, [&](const auto& one) { return one.second != hash; });
+    if (other == hashes.end()) continue;
+    return fmt::format(
+        "operation {} of communicator {} was planned differently: by rank {} as {}, by rank {} "
+        "as {}",
+        place.second, place.first, first, hash, other->first, other->second);
+  }
+  return "";
+}
+
+void PlanRecord::cutOff() {
+  if (disagreement_.empty()) disagreement_ = difference(told_);
+  told_.clear();
+}
 
 std::string PlanRecord::disagreement(int ranks) const {
-  if (!disagreement_.empty() || ranks == 0) return disagreement_;
-  for (const auto& [place, told] : told_) {
-    if (told.ranks == ranks) continue;
+  if (!disagreement_.empty()) return disagreement_;
+  if (std::string wrong = difference(told_); !wrong.empty() || ranks == 0) return wrong;
+  for (const auto& [place, hashes] : told_) {
+    if (std::ssize(hashes) == ranks) continue;
     return fmt::format("operation {} of communicator {} had a new plan on {} of {} ranks",
-                       place.second, place.first, told.ranks, ranks);
+                       place.second, place.first, hashes.size(), ranks);
   }
   return "";
 }

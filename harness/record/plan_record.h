@@ -27,15 +27,14 @@ class PlanRecord {
   const std::vector<reports::AppliedPlan>& plans() const { return plans_; }
 
  private:
-  struct Told {
-    std::string hash;
-    int rank = 0;  ///< that told it first
-    int ranks = 0;
-  };
+  /// By communicator and operation: the hash of each rank's.
+  using Told = std::map<std::pair<std::uint32_t, std::uint64_t>, std::map<int, std::string>>;
 
-  std::map<std::pair<std::uint32_t, std::uint64_t>, Told> told_;  // by communicator and operation
+  static std::string difference(const Told& told);
+
+  Told told_;
   std::vector<reports::AppliedPlan> plans_;
-  std::string disagreement_;  // the first
+  std::string disagreement_;  // of ranks that were killed, the first
 };
 
 /// `t0`: start of the run.

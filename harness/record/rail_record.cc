@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "harness/record/goodput.h"
@@ -21,6 +22,17 @@ std::string_view evidenceOf(const std::string& cause, bool told, bool stalled) {
   if (cause == "local_nic") return verdict::kPortEvent;
   if (cause == "path") return verdict::kProbes;
   return cause == "protocol" ? verdict::kProtocol : verdict::kReset;
+}
+
+/// Where an entry stands among those of its kind.
+template <typename Entry>
+std::tuple<TimePoint, int, int, int> placeOf(TimePoint when, const Entry& entry) {
+  return {when, entry.rank, entry.peer, entry.rail};
+}
+
+template <typename Values>
+void append(const Values& values, Values& to) {
+  to.insert(to.end(), values.begin(), values.end());
 }
 
 /// A failover is over with the first failback of its rail after it, which may be told later.
@@ -130,10 +142,7 @@ void RailRecord::addDegradation(int rank, const wire::Degradation& change) {
 }
 
 void RailRecord::addTrace(int rank, const wire::Trace& trace, TimePoint t0) {
-  reports::Telemetry& all = telemetry_;
-  const auto append = [](const auto& values, auto& to) {
-    to.insert(to.end(), values.begin(), values.end());
-  };
+  reports::Telemetry& all = telemetry_[rank];
   append(trace.kind, all.kind);
   append(trace.peer, all.peer);
   append(trace.rail, all.rail);
@@ -152,6 +161,13 @@ void RailRecord::addTrace(int rank, const wire::Trace& trace, TimePoint t0) {
 }
 
 void RailRecord::finish(TimePoint t0, const FaultChanges& changes, reports::Run& run) {
+  // By when it was, and not by when it was told.
+  std::ranges::stable_sort(failovers_, {}, [](const Failover& told) {
+    return placeOf(told.detected.value_or(TimePoint::max()), told.entry);
+  });
+  const auto byTime = [](const auto& told) { return placeOf(told.at, told.entry); };
+  std::ranges::stable_sort(failbacks_, {}, byTime);
+  std::ranges::stable_sort(degradations_, {}, byTime);
   for (const Failover& told : failovers_) {
     // A connection that carried nothing has not paused; it would only flatter the percentiles.
     (told.idle ? run.idle_failovers : run.failovers).push_back(explained(told, t0, changes));
@@ -169,7 +185,16 @@ void RailRecord::finish(TimePoint t0, const FaultChanges& changes, reports::Run&
   if (!run.idle_failovers.empty()) {
     run.counters["failovers_idle"] += static_cast<std::int64_t>(run.idle_failovers.size());
   }
-  run.telemetry = std::move(telemetry_);
+  for (const auto& [rank, trace] : telemetry_) {
+    append(trace.rank, run.telemetry.rank);
+    append(trace.kind, run.telemetry.kind);
+    append(trace.peer, run.telemetry.peer);
+    append(trace.rail, run.telemetry.rail);
+    append(trace.bytes, run.telemetry.bytes);
+    append(trace.number, run.telemetry.number);
+    append(trace.at_ms, run.telemetry.at_ms);
+    append(trace.ms, run.telemetry.ms);
+  }
 }
 
 }  // namespace faultline::run

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -53,7 +54,7 @@ class RailRecord {
   std::vector<Failover> failovers_;
   std::vector<Failback> failbacks_;
   std::vector<Degradation> degradations_;
-  reports::Telemetry telemetry_;
+  std::map<int, reports::Telemetry> telemetry_;  // by rank
 };
 
 }  // namespace faultline::run

@@ -17,6 +17,10 @@ namespace {
 // What production jobs use (PyTorch's process-group watchdog), for comparison.
 constexpr double kUnscaledWatchdogMs = 600'000;
 
+std::pair<TimePoint, int> inOrderOfEnds(const IterationTable::Row& row) {
+  return {row.end, row.index};
+}
+
 }  // namespace
 
 RunRecord::RunRecord(const scenario::Scenario& scenario, const PlannedRun& planned)
@@ -144,7 +148,7 @@ void RunRecord::events(int rank, const wire::Network& network) {
   rails_.told(rank, network, t0_);
   plans_.told(rank, network.plans, t0_);
   for (const wire::PortTest& test : network.portTests) {
-    run_.port_tests.push_back(portTestOf(test, t0_));
+    portTests_.emplace_back(rank, portTestOf(test, t0_));
   }
   for (const auto& [name, value] : network.counters) counters_[rank][name] = value;
 }
@@ -210,8 +214,8 @@ void RunRecord::cutOff(TimePoint when, TimePoint fault) {
     hanging = lost->resumed;
     restart.cut_iteration = lost->index;
     restart.lost_ms = std::max(0.0, toMilliseconds(fault - lost->resumed));
-  } else if (!table_.complete().empty()) {
-    hanging = std::max(hanging, table_.complete().back().end);
+  } else {
+    hanging = std::max(hanging, table_.lastEnd().value_or(hanging));
   }
   restartTime_ += std::max(Duration::zero(), when - hanging);
   if (serving_) restart.lost_iterations = serving_->underWay();
@@ -370,11 +374,23 @@ void RunRecord::countPausesWithoutEnd() {
   }
 }
 
+/// What ranks told by when it was, and not by when they told it.
+void RunRecord::sortTold() {
+  std::ranges::stable_sort(
+      portTests_, {}, [](const auto& told) { return std::pair(told.second.at_ms, told.first); });
+  for (auto& [rank, test] : portTests_) run_.port_tests.push_back(std::move(test));
+  const auto byTime = [](const auto& entry) { return std::pair(entry.at_ms, entry.rank); };
+  std::ranges::stable_sort(run_.errors, {}, byTime);
+  std::ranges::stable_sort(run_.exclusions, {}, byTime);
+}
+
 RecordedRun RunRecord::finish(Observed observed) {
   if (!endedEarly_ && !serving_) table_.finished();
   Duration timed = restartTime_;
   TimePoint last = endedEarly_.value_or(t0_);
-  for (const IterationTable::Row& row : table_.complete()) {
+  std::vector<IterationTable::Row> done = table_.complete();
+  if (serving_) std::ranges::stable_sort(done, {}, inOrderOfEnds);  // requests overlap
+  for (const IterationTable::Row& row : done) {
     run_.iterations.push_back(entryOf(row, row.end));
     timed += row.end - row.resumed + row.checkpoint;
     run_.checkpoint_ms += toMilliseconds(row.checkpoint);
@@ -396,6 +412,7 @@ RecordedRun RunRecord::finish(Observed observed) {
     if (!value.empty()) digest.add(value.data(), value.size());
   }
   if (scenario_.workload.gradient.data == scenario::DataKind::kRandom) run_.digest = digest.hex();
+  sortTold();
   run_.rails = std::move(observed.rails);
   run_.rail_series = std::move(observed.railSeries);
   run_.faults = std::move(observed.faults);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -91,6 +92,7 @@ class RunRecord {
   void checked(std::int64_t checked, std::int64_t wrong);
   void keepResources(int rank, const std::optional<wire::Resources>& told);
   void keepCounters();
+  void sortTold();
 
   const scenario::Scenario& scenario_;
   std::optional<TimePoint> endedEarly_;
@@ -102,6 +104,7 @@ class RunRecord {
   RailRecord rails_;
   std::optional<ServingRecord> serving_;  // of a workload with requests
   reports::Run run_;
+  std::vector<std::pair<int, reports::PortTest>> portTests_;     // with the rank that told it
   std::map<std::pair<int, int>, std::string> digests_;           // by iteration and rank
   std::map<int, std::map<std::string, std::int64_t>> counters_;  // by rank, of this attempt
   std::map<int, reports::ResourceUse> resources_;                // by rank

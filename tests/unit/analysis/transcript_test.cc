@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -69,6 +73,68 @@ std::vector<std::string> recordedRuns() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RecordedRunsTest, ::testing::ValuesIn(recordedRuns()),
+                         [](const auto& test) { return test.param; });
+
+/// The same messages, those of each rank in their order and those of different ranks in any; none
+/// changes places with what the controller decided.
+std::vector<std::string> shuffled(const std::vector<std::string>& lines, unsigned seed) {
+  std::mt19937 random(seed);
+  std::map<int, std::deque<std::string>> heard;  // since the last decision, by rank
+  std::vector<std::string> mixed;
+  const auto flush = [&] {
+    std::vector<int> turns;
+    for (const auto& [rank, own] : heard) turns.insert(turns.end(), own.size(), rank);
+    std::ranges::shuffle(turns, random);
+    for (const int rank : turns) {
+      mixed.push_back(std::move(heard[rank].front()));
+      heard[rank].pop_front();
+    }
+    heard.clear();
+  };
+  for (const std::string& line : lines) {
+    const auto json = nlohmann::json::parse(line);
+    if (json["line"] == "heard") {
+      heard[json["rank"].get<int>()].push_back(line);
+    } else {
+      flush();
+      mixed.push_back(line);
+    }
+  }
+  return mixed;
+}
+
+class ShuffledRunsTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ShuffledRunsTest, GiveTheSameResultInWhateverOrderRanksWereHeard) {
+  const auto lines = linesOf(textOf(kTranscripts / (GetParam() + ".jsonl")));
+  const std::string expected = textOf(kTranscripts / (GetParam() + ".json"));
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    const auto mixed = shuffled(lines, seed);
+    ASSERT_EQ(mixed.size(), lines.size());
+    EXPECT_NE(mixed, lines) << "nothing was shuffled";
+    const auto result = replay(joined(mixed));
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    const auto now = linesOf(reports::toJsonText(*result));
+    const auto before = linesOf(expected);
+    ASSERT_EQ(now.size(), before.size());
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      ASSERT_EQ(now[i], before[i])
+          << "line " << i + 1 << " of " << GetParam() << ".json, seed " << seed;
+    }
+  }
+}
+
+/// Those of ranks: programs that are not ours tell nothing.
+std::vector<std::string> runsOfRanks() {
+  std::vector<std::string> names = recordedRuns();
+  std::erase_if(names, [](const std::string& name) {
+    return textOf(kTranscripts / (name + ".jsonl")).find(R"("line":"heard")") == std::string::npos;
+  });
+  EXPECT_GE(names.size(), 7u);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ShuffledRunsTest, ::testing::ValuesIn(runsOfRanks()),
                          [](const auto& test) { return test.param; });
 
 class TranscriptTest : public ::testing::Test {

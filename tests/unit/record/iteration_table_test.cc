@@ -24,6 +24,29 @@ TEST(IterationTableTest, AnIterationIsAsSlowAsItsSlowestRank) {
   EXPECT_EQ(table.next(), 1);
 }
 
+// Of requests one rank tells the begin, and another one may be heard of first.
+TEST(IterationTableTest, AnEndThatIsHeardBeforeTheBeginCountsWithIt) {
+  IterationTable table(2);
+  table.ended(0, kFirst + 50ms, 2ms);
+  EXPECT_FALSE(table.isOpen(0));
+  EXPECT_TRUE(table.complete().empty());
+  EXPECT_FALSE(table.lastEnd());
+  table.began(0, kFirst);
+  EXPECT_TRUE(table.isOpen(0));
+  table.ended(0, kFirst + 40ms, 1ms);
+  ASSERT_EQ(table.complete().size(), 1u);
+  EXPECT_EQ(table.complete()[0].begin, kFirst);
+  EXPECT_EQ(table.complete()[0].end, kFirst + 50ms);
+  EXPECT_EQ(table.complete()[0].checkpoint, 2ms);
+  EXPECT_EQ(table.lastEnd(), kFirst + 50ms);
+  // Not that of ranks that were killed.
+  table.ended(1, kFirst + 60ms, {});
+  table.cutOff(std::nullopt);
+  table.began(1, kFirst + 70ms);
+  table.ended(1, kFirst + 80ms, {});
+  EXPECT_EQ(table.complete().size(), 1u);
+}
+
 TEST(IterationTableTest, ARestartLosesTheOpenIterationAndRedoesOthers) {
   IterationTable table(1);
   for (int i = 0; i < 3; ++i) {
