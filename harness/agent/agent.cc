@@ -279,6 +279,11 @@ Status serve(launch::MessageChannel& controller, const LookAtRails& rails) {
 }
 
 int agentMain() {
+  // Those that go to all processes of a run are for the controller, which ends its agents in order.
+  sigset_t others;
+  ::sigemptyset(&others);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&others, number);
+  ::sigprocmask(SIG_BLOCK, &others, nullptr);
   const launch::Lifeline lifeline{UniqueFd(launch::kLifelineFd)};
   launch::MessageChannel controller{UniqueFd(launch::kMessagesFd)};
   // Until the controller is gone, which is the usual end.

@@ -138,6 +138,20 @@ TEST_F(AgentTest, OneThatHangsDoesNotHoldTheRunForEver) {
   expectTheEnd(*victim);
 }
 
+TEST_F(AgentTest, SignalsForTheWholeRunAreNotForIt) {
+  const auto victim = startTraining();
+  const std::vector<pid_t> all = agents();
+  ASSERT_EQ(all.size(), std::size_t{kNodes});
+  for (const pid_t agent : all) {
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::kill(agent, number);
+  }
+  EXPECT_FALSE(victim->awaitOutput("the agent", 500ms)) << victim->printed();
+  EXPECT_EQ(agents(), all);
+  ::kill(victim->pid(), SIGINT);
+  EXPECT_TRUE(victim->awaitOutput("interrupted", 5s)) << victim->printed();
+  expectTheEnd(*victim);
+}
+
 TEST_F(AgentTest, ItIsOutsideOfTheNetworkOfItsNodeInWhichItsRanksAre) {
   const auto victim = startTraining();
   const auto network = [](pid_t pid) {
