@@ -291,8 +291,9 @@ Status Cluster::lostAgent(int node, const std::string& what) {
   const auto ended = process == agent_processes_.end()
                          ? Result<launch::ExitStatus>(errorf(Code::kInternal, "{}", what))
                          : process->second.waitFor(kExitBudget);
+  const bool died = ended.ok() && !ended->ok();  // and has not said why it ends
   return errorf(Code::kUnavailable, "the agent of node {} {}", node,
-                ended.ok() ? "is gone: " + ended->toString() : what);
+                died ? "is gone: " + ended->toString() : what);
 }
 
 Result<std::unique_ptr<site::Processes>> Cluster::startRanks(
