@@ -1,6 +1,7 @@
 #include "wire/message.h"
 
 #include "base/json_schema.h"
+#include "wire/agent.h"
 #include "wire/guard.h"
 #include "wire/guest.h"
 #include "wire/rank.h"
@@ -22,18 +23,18 @@ bool isGone(const nlohmann::json& message) {
   return type != message.end() && *type == Gone::kType;
 }
 
-Status checkVersion(const nlohmann::json& first) {
+Status checkVersion(const nlohmann::json& first, int ours) {
   int theirs = 0;
   const auto found = first.is_object() ? first.find("version") : first.end();
   if (found == first.end()) {
     return errorf(Code::kInvalidArgument, "version: is missing in the first message");
   }
   RETURN_IF_ERROR(JsonReader<nlohmann::json>::read(*found, "version", theirs));
-  if (theirs == kVersion) return okStatus();
+  if (theirs == ours) return okStatus();
   return errorf(Code::kInvalidArgument,
                 "the other end speaks version {} of the messages, and this program version {}: use "
                 "the same build of faultline for all processes",
-                theirs, kVersion);
+                theirs, ours);
 }
 
 namespace {
@@ -48,6 +49,7 @@ Status refuseSuccess(Code code) {
 Status checkFields(const Error& error) { return refuseSuccess(error.code); }
 Status checkFields(const GuardError& error) { return refuseSuccess(error.outcome.code); }
 Status checkFields(const HolderBroken& broken) { return refuseSuccess(broken.outcome.code); }
+Status checkFields(const JobRefused& refused) { return refuseSuccess(refused.outcome.code); }
 
 Status checkFields(const Trace& trace) {
   const std::size_t events = trace.kind.size();
@@ -66,11 +68,14 @@ Json schema() {
            "Moments and durations are nanoseconds. What the fields mean stands in the headers of "
            "the folder wire."},
           {"version", kVersion},
+          {"agent_version", kAgentVersion},
           {"definitions",
            {{"controller_to_rank", schemaOf<ToRank>()},
             {"rank_to_controller", schemaOf<FromRank>()},
             {"controller_to_guard", schemaOf<ToGuard>()},
             {"guard_to_controller", schemaOf<FromGuard>()},
+            {"controller_to_agent", schemaOf<ToAgent>()},
+            {"agent_to_controller", schemaOf<FromAgent>()},
             {"controller_to_guest", schemaOf<ToGuest>()},
             {"guest_to_controller", schemaOf<FromGuest>()},
             {"controller_to_holder", schemaOf<ToHolder>()},

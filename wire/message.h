@@ -21,12 +21,15 @@
 /// of it; whoever reads one refuses what is missing, unknown or of another type.
 namespace faultline::wire {
 
-/// Of all protocols. Goes up with every change of a message.
+/// Of what ranks and guards are told and say, which transcripts keep. Goes up with every change of
+/// a message.
 inline constexpr int kVersion = 3;
+/// The same of all others: agents, holders of faults, guests that boot, machine rooms.
+inline constexpr int kAgentVersion = 3;
 
 /// The first message of a protocol has its `version`, which is looked at before anything else:
-/// kInvalidArgument, with both, when it is not ours.
-Status checkVersion(const nlohmann::json& first);
+/// kInvalidArgument, with both, when it is not `ours`.
+Status checkVersion(const nlohmann::json& first, int ours = kVersion);
 
 /// A Status.
 struct Outcome {
@@ -127,10 +130,10 @@ Status checkIndexes(const std::variant<Ts...>& message, const Counts& counts) {
       [&]<typename T>(const T& one) { return IndexCheck::check(counts, T::kType, one); }, message);
 }
 
-/// The first message of a Protocol, which must be a First of our version.
+/// The first message of a Protocol, which must be a First of our version, that of its default.
 template <typename Protocol, typename First>
 Result<First> firstFromJson(const nlohmann::json& json) {
-  RETURN_IF_ERROR(checkVersion(json));
+  RETURN_IF_ERROR(checkVersion(json, First{}.version));
   ASSIGN_OR_RETURN(Protocol message, fromJson<Protocol>(json));
   if (First* const first = std::get_if<First>(&message)) return std::move(*first);
   return errorf(Code::kInvalidArgument, "the first message must be of type {}", First::kType);

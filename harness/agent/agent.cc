@@ -1,6 +1,8 @@
 #include "harness/agent/agent.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +15,7 @@
 #include "base/file_text.h"
 #include "harness/agent/fault_holder.h"
 #include "harness/agent/guard.h"
+#include "harness/launch/lifeline.h"
 #include "harness/launch/process.h"
 
 namespace faultline::agent {
@@ -21,11 +24,17 @@ using nlohmann::json;
 
 namespace {
 
+constexpr Duration kSetupBudget = 30s;
+// One that has closed its messages is on its way out: its exit status comes soon.
+constexpr Duration kExitBudget = 200ms;
+
 class Agent {
  public:
   Agent(launch::MessageChannel& controller, const LookAtRails& rails)
       : controller_(controller), rails_(rails) {}
+  Status setUp();
   Status serve();
+  Status tell(const wire::FromAgent& message) { return controller_.send(wire::toJson(message)); }
 
  private:
   struct Job {
@@ -36,26 +45,52 @@ class Agent {
     bool finished = false;  // and that all went as it should
   };
 
-  Status obey(const wire::ToGuest& message);
+  Status obey(const wire::ToAgent& message);
   Status start(const wire::StartJob& message);
-  Status startGuard(int id, Job job);
+  Status startGuard(const wire::StartJob& message);
+  Status start(const wire::StartRank& message);
+  Status startRank(const wire::StartRank& message);
+  Status started(int id, const Status& status);
+  void end(int id);
+  Status lookForEnd(int id, launch::Process& rank);
   Status relay(int id, Job& job);
   Status sendOutput(int id, const Job& job);
   Status tellHolder(const wire::TellHolder& message);
   Status startHolder(const wire::TellHolder& message);
   Status relayHolder(int id, launch::Process& holder);
-  Status tell(const wire::FromGuest& message) { return controller_.send(wire::toJson(message)); }
 
   launch::MessageChannel& controller_;
   const LookAtRails& rails_;
+  std::string networkFile_;  // of the node; empty: our own
+  UniqueFd network_;
   std::map<int, Job> jobs_;
+  std::map<int, launch::Process> ranks_;
   std::map<int, launch::Process> faults_;  // holders
 };
+
+/// How a process whose channel is closed has ended.
+std::string howItEnded(launch::Process& process) {
+  const auto ended = process.waitFor(kExitBudget);
+  return ended.ok() ? ended->toString() : ended.status().message();
+}
+
+Status Agent::setUp() {
+  ASSIGN_OR_RETURN(const json message, controller_.receiveWithin(kSetupBudget));
+  ASSIGN_OR_RETURN(const auto setup,
+                   (wire::firstFromJson<wire::ToAgent, wire::AgentSetup>(message)));
+  networkFile_ = setup.networkNamespace;
+  if (!networkFile_.empty()) {
+    network_.reset(::open(networkFile_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!network_) return Status::fromErrno(errno, "open " + networkFile_);
+  }
+  return tell(wire::AgentReady{});
+}
 
 Status Agent::serve() {
   for (;;) {
     std::vector<pollfd> ready{{controller_.fd(), POLLIN, 0}};
     for (auto& [id, job] : jobs_) ready.push_back({job.guard->messages().fd(), POLLIN, 0});
+    for (auto& [id, rank] : ranks_) ready.push_back({rank.pidFd(), POLLIN, 0});
     for (auto& [id, holder] : faults_) ready.push_back({holder.messages().fd(), POLLIN, 0});
     if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) {
       return Status::fromErrno(errno, "wait for messages");
@@ -63,13 +98,17 @@ Status Agent::serve() {
     for (;;) {
       ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
       if (!message) break;
-      ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToGuest>(*message));
+      ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToAgent>(*message));
       RETURN_IF_ERROR(obey(asked));
     }
     for (auto at = jobs_.begin(); at != jobs_.end();) {
       const auto current = at++;
       RETURN_IF_ERROR(relay(current->first, current->second));
       if (current->second.spoken) jobs_.erase(current);
+    }
+    for (auto at = ranks_.begin(); at != ranks_.end();) {
+      const auto current = at++;
+      RETURN_IF_ERROR(lookForEnd(current->first, current->second));
     }
     for (auto at = faults_.begin(); at != faults_.end();) {
       const auto current = at++;
@@ -78,8 +117,13 @@ Status Agent::serve() {
   }
 }
 
-Status Agent::obey(const wire::ToGuest& message) {
+Status Agent::obey(const wire::ToAgent& message) {
   if (const auto* const job = std::get_if<wire::StartJob>(&message)) return start(*job);
+  if (const auto* const rank = std::get_if<wire::StartRank>(&message)) return start(*rank);
+  if (const auto* const ended = std::get_if<wire::EndJob>(&message)) {
+    end(ended->job);
+    return okStatus();
+  }
   if (const auto* const told = std::get_if<wire::TellGuard>(&message)) {
     const auto found = jobs_.find(told->job);
     // One that has just ended needs to be told nothing.
@@ -95,26 +139,70 @@ Status Agent::obey(const wire::ToGuest& message) {
   }
   if (std::holds_alternative<wire::AskClock>(message)) return tell(wire::ClockTold{now()});
   if (std::holds_alternative<wire::AskRails>(message)) {
-    return tell(wire::GuestRails{rails_()});
+    return tell(wire::RailsTold{rails_()});
   }
   return errorf(Code::kInvalidArgument, "a node is set up once");
 }
 
-Status Agent::start(const wire::StartJob& message) {
-  const Status started = startGuard(message.job, {.programs = message.guard, .read = message.read});
-  if (started.ok()) return started;
-  return tell(wire::GuardSaid{message.job, wire::Gone{started.message()}});
+Status Agent::started(int id, const Status& status) {
+  if (status.ok()) return tell(wire::JobStarted{id});
+  return tell(wire::JobRefused{id, wire::Outcome::of(status)});
 }
 
-Status Agent::startGuard(int id, Job job) {
+Status Agent::start(const wire::StartJob& message) {
+  return started(message.job, startGuard(message));
+}
+
+Status Agent::startGuard(const wire::StartJob& message) {
+  Job job{.programs = message.guard, .read = message.read};
+  job.programs.networkNamespace = networkFile_;
+  std::optional<UniqueFd> log;
+  if (message.logs) log = controller_.takeDescriptor();
   launch::SpawnOptions options;
   options.body = guardMain;
   options.own_process_namespace = true;
+  if (log) options.stderr_fd = log->get();
   options.first_message = wire::toJson(wire::ToGuard(job.programs));
   ASSIGN_OR_RETURN(launch::Process guard, launch::Process::spawn(options));
   job.guard.emplace(std::move(guard));
-  jobs_.insert_or_assign(id, std::move(job));
+  jobs_.insert_or_assign(message.job, std::move(job));
   return okStatus();
+}
+
+Status Agent::start(const wire::StartRank& message) {
+  return started(message.job, startRank(message));
+}
+
+Status Agent::startRank(const wire::StartRank& message) {
+  const std::optional<UniqueFd> messages = controller_.takeDescriptor();
+  const std::optional<UniqueFd> log = controller_.takeDescriptor();
+  if (!messages || !log) {
+    return errorf(Code::kInvalidArgument, "the descriptors of a rank have not come");
+  }
+  launch::SpawnOptions options;
+  options.arguments = {"faultline", "rank"};
+  options.namespace_fd = network_.get();
+  options.environment = message.environment;
+  options.messages_fd = messages->get();
+  options.stderr_fd = log->get();
+  ASSIGN_OR_RETURN(launch::Process rank, launch::Process::spawn(options));
+  ranks_.emplace(message.job, std::move(rank));
+  return okStatus();
+}
+
+void Agent::end(int id) {
+  // One that has just ended needs no signal. How it ends is seen as ever.
+  if (const auto rank = ranks_.find(id); rank != ranks_.end()) (void)rank->second.signal(SIGKILL);
+  if (const auto job = jobs_.find(id); job != jobs_.end()) {
+    (void)job->second.guard->signal(SIGKILL);
+  }
+}
+
+Status Agent::lookForEnd(int id, launch::Process& rank) {
+  ASSIGN_OR_RETURN(const std::optional<launch::ExitStatus> ended, rank.tryWait());
+  if (!ended) return okStatus();
+  ranks_.erase(id);
+  return tell(wire::RankEnded{id, ended->toString()});
 }
 
 Status Agent::relay(int id, Job& job) {
@@ -122,7 +210,7 @@ Status Agent::relay(int id, Job& job) {
     Result<std::optional<json>> message = job.guard->messages().receive();
     if (!message.ok()) {
       job.spoken = true;
-      return tell(wire::GuardSaid{id, wire::Gone{message.status().message()}});
+      return tell(wire::GuardSaid{id, wire::Gone{howItEnded(*job.guard)}});
     }
     if (!*message) return okStatus();
     auto said = wire::fromJson<wire::FromGuard>(**message);
@@ -138,7 +226,7 @@ Status Agent::relay(int id, Job& job) {
 }
 
 Status Agent::sendOutput(int id, const Job& job) {
-  wire::GuestOutput output{.job = id};
+  wire::JobOutput output{.job = id};
   for (const wire::GuardedProgram& program : job.programs.programs) {
     output.programs.push_back({fileText(program.stdoutPath), fileText(program.stderrPath)});
     ::unlink(program.stdoutPath.c_str());
@@ -183,7 +271,24 @@ Status Agent::relayHolder(int id, launch::Process& holder) {
 }  // namespace
 
 Status serve(launch::MessageChannel& controller, const LookAtRails& rails) {
-  return Agent(controller, rails).serve();
+  Agent agent(controller, rails);
+  Status status = agent.setUp();
+  if (status.ok()) status = agent.serve();
+  (void)agent.tell(wire::AgentError{status.message()});
+  return status;
+}
+
+int agentMain() {
+  // Those that go to all processes of a run are for the controller, which ends its agents in order.
+  sigset_t others;
+  ::sigemptyset(&others);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&others, number);
+  ::sigprocmask(SIG_BLOCK, &others, nullptr);
+  const launch::Lifeline lifeline{UniqueFd(launch::kLifelineFd)};
+  launch::MessageChannel controller{UniqueFd(launch::kMessagesFd)};
+  // Until the controller is gone, which is the usual end.
+  (void)serve(controller, [] { return std::vector<wire::RailState>(); });
+  return 0;
 }
 
 }  // namespace faultline::agent

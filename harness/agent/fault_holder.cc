@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -42,6 +43,7 @@ class Holder {
   Status trouble_;
   std::unique_ptr<injector::Fault> fault_;
   bool steps_ = false;
+  std::size_t told_ = 0;  // of its transitions
 };
 
 Status Holder::serve() {
@@ -97,10 +99,14 @@ Status Holder::obey(wire::FaultCall call) {
   }
   answer.outcome = wire::Outcome::of(status);
   answer.mechanism = fault_->mechanism();
-  answer.changes = fault_->transitions().size();
-  const TimePoint answered = now();
-  if (answer.changes > 0) answer.since = answered - fault_->transitions().back().after;
-  if (const auto lapsed = fault_->lapsedAt()) answer.lapsed = answered - *lapsed;
+  for (; told_ < fault_->transitions().size(); ++told_) {
+    const injector::Transition& change = fault_->transitions()[told_];
+    answer.changes.push_back({.broken = change.broken,
+                              .before = change.before,
+                              .after = change.after,
+                              .peer = change.peer});
+  }
+  answer.lapsed = fault_->lapsedAt();
   return tell(answer);
 }
 

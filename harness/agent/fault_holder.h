@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "harness/launch/message_channel.h"
 #include "injector/fault.h"
-#include "wire/guest.h"
+#include "wire/agent.h"
 
 namespace faultline::agent {
 
@@ -21,7 +21,7 @@ Status holdFault(launch::MessageChannel& controller,
 /// What a child of the agent does: keeps one fault of injector/faults on its node, for a controller
 /// elsewhere. It runs beside the programs, and not among them, so that it
 /// sees all of them and is none. Takes the fault back when its channel closes. Needs the
-/// descriptors of launch::Process. What it is told and says: wire/guest.h.
+/// descriptors of launch::Process. What it is told and says: wire/agent.h.
 int faultHolderMain();
 
 }  // namespace faultline::agent

@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <optional>
 #include <vector>
 
@@ -235,6 +235,8 @@ Status serveOne(MessageChannel& controller) {
 
 int guardMain() {
   constexpr int kExitError = 1;
+  // A file that passes the limit of sizes is an error that says so.
+  std::signal(SIGXFSZ, SIG_IGN);
   MessageChannel controller{UniqueFd(kMessagesFd)};
   const Status status = serveOne(controller);
   if (status.ok()) return 0;

@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "base/printable.h"
 #include "base/standard_descriptors.h"
-#include "harness/agent/guard.h"
+#include "harness/agent/agent.h"
 #include "harness/cli/cli.h"
 #include "harness/site/rdma_vm/guest_agent.h"
 #include "harness/site/rdma_vm/machine_room.h"
@@ -22,9 +22,9 @@
 
 namespace {
 
-/// The hidden verbs by which a controller starts the ranks of a run, what guards the programs of a
-/// node, the guests of a laboratory, and what runs first in each of them: they are no part of the
-/// command line for people, and need the descriptors of launch::Process.
+/// The hidden verbs: agents of nodes, which a controller starts; ranks, which agents start; the
+/// guests of a laboratory, and what runs first in each of them. They are no part of the command
+/// line for people, and need the descriptors of launch::Process.
 bool isVerb(int argc, char** argv, std::string_view verb) { return argc > 1 && argv[1] == verb; }
 
 /// Whether what we have written has gone where it was to go. A reader that has seen enough and left
@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   // A file that passes the limit of sizes is an error that says so.
   std::signal(SIGXFSZ, SIG_IGN);
   if (isVerb(argc, argv, "rank")) return faultline::workload::rankMain();
-  if (isVerb(argc, argv, "guard")) return faultline::agent::guardMain();
+  if (isVerb(argc, argv, "agent")) return faultline::agent::agentMain();
   if (isVerb(argc, argv, "machine-room")) return faultline::rdma_vm::machineRoomMain();
   if (isVerb(argc, argv, "guest-agent")) return faultline::rdma_vm::guestAgentMain();
   // A run goes on to its end and writes its result, also when nobody reads along any more.

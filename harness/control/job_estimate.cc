@@ -13,7 +13,9 @@ namespace {
 
 // Measured with small runs, rounded up; docs/command.md says how.
 
-constexpr std::int64_t kControllerPerProcess = 3;  // its end, its lifeline, its messages
+constexpr std::int64_t kControllerPerRank = 1;  // its messages
+constexpr std::int64_t kAgentPerRank = 2;       // its end, its lifeline
+constexpr std::int64_t kAgentPerGuard = 3;      // and its messages
 // A rank that has no peer and no gradient; its main thread, its lifeline, what
 // communicates, and what plans.
 constexpr Bytes kRankMemory = 4 << 20;
@@ -55,11 +57,10 @@ JobEstimate estimateJob(const scenario::Scenario& scenario) {
   const std::int64_t nodes = cluster.nodes, rails = cluster.rails, ranks = cluster.ranks();
   if (estimate.foreign) {
     estimate.processes += nodes + ranks;  // a guard in each node
-    estimate.threads = estimate.processes;
+    estimate.threads += nodes + ranks;
     estimate.processNamespaces += nodes;
     estimate.memory += nodes * kGuardMemory;
-    estimate.descriptors += nodes * kControllerPerProcess;
-    estimate.files = estimate.descriptors + nodes * kGuardDescriptors + kGuardPerProgram * ranks;
+    estimate.files += nodes * (kAgentPerGuard + kGuardDescriptors) + kGuardPerProgram * ranks;
     return estimate;
   }
   const std::int64_t local = cluster.ranksPerNode - 1, remote = ranks - 1 - local;
@@ -70,9 +71,9 @@ JobEstimate estimateJob(const scenario::Scenario& scenario) {
   // Rank 0 meets all others before they go.
   const std::int64_t rank = kRankDescriptors + rails * kRankPerRail + remote * rails +
                             local * kLocalPeerDescriptors + scenario.ioThreads;
-  const std::int64_t controller = estimate.descriptors + ranks * kControllerPerProcess;
+  const std::int64_t controller = estimate.descriptors + ranks * kControllerPerRank;
   estimate.descriptors = std::max(rank + ranks - 1, controller);
-  estimate.files = controller + ranks * rank + 2 * (ranks - 1);
+  estimate.files += ranks * (kControllerPerRank + kAgentPerRank + rank) + 2 * (ranks - 1);
   const Bytes shared = static_cast<Bytes>(transport::shm::Segment::kPayloadRing +
                                           transport::shm::Segment::kDatagramRing);
   estimate.memory +=

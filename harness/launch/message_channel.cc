@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 
 #include "base/json.h"
 #include "base/limits.h"
@@ -59,20 +60,72 @@ Result<std::pair<MessageChannel, MessageChannel>> MessageChannel::makePair() {
 
 MessageChannel::MessageChannel(UniqueFd fd) : fd_(std::move(fd)) {}
 
-Status MessageChannel::send(const nlohmann::json& message) {
+ssize_t MessageChannel::sendPart(std::string_view bytes, std::span<const int> descriptors) {
+  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
+  if (!descriptors.empty()) {
+    header.msg_control = control.data();
+    header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+    cmsghdr* const first = CMSG_FIRSTHDR(&header);
+    first->cmsg_level = SOL_SOCKET;
+    first->cmsg_type = SCM_RIGHTS;
+    first->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(first), descriptors.data(), descriptors.size_bytes());
+  }
+  return ::sendmsg(fd_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+ssize_t MessageChannel::receivePart(char* into, std::size_t size) {
+  iovec part{into, size};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  const ssize_t got = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0) return got;
+  for (cmsghdr* at = CMSG_FIRSTHDR(&header); at != nullptr; at = CMSG_NXTHDR(&header, at)) {
+    if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (at->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t index = 0; index < count; ++index) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(at) + index * sizeof fd, sizeof fd);
+      descriptors_.emplace_back(fd);
+    }
+  }
+  return got;
+}
+
+std::optional<UniqueFd> MessageChannel::takeDescriptor() {
+  if (descriptors_.empty()) return std::nullopt;
+  std::optional<UniqueFd> taken(std::move(descriptors_.front()));
+  descriptors_.pop_front();
+  return taken;
+}
+
+Status MessageChannel::send(const nlohmann::json& message, std::span<const int> descriptors) {
   // Text that is not UTF-8 (a program's output, say) must not cost the message.
   std::string bytes = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (bytes.size() > kLargestMessage) {
     return errorf(Code::kInvalidArgument, "a message of {} bytes is too large: {} are possible",
                   bytes.size(), kLargestMessage);
   }
+  if (descriptors.size() > kMostDescriptors) {
+    return errorf(Code::kInvalidArgument, "{} descriptors with a message: {} are possible",
+                  descriptors.size(), kMostDescriptors);
+  }
   const auto header = encodeLength(bytes.size());
   bytes.insert(0, header.data(), header.size());
   TimePoint deadline = now() + kSendTimeout;  // of each part: a guest reads slowly
   std::size_t sent = 0;
   while (sent < bytes.size()) {
-    const ssize_t size =
-        ::send(fd_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    // They go with the first bytes.
+    const ssize_t size = sendPart(std::string_view(bytes).substr(sent),
+                                  sent == 0 ? descriptors : std::span<const int>());
     if (size >= 0) {
       sent += static_cast<std::size_t>(size);
       deadline = now() + kSendTimeout;
@@ -116,7 +169,7 @@ Status MessageChannel::readAvailable() {
   while (!closed_) {
     const std::size_t old_size = received_.size();
     received_.resize(old_size + kReadSize);
-    const ssize_t size = ::recv(fd_.get(), received_.data() + old_size, kReadSize, MSG_DONTWAIT);
+    const ssize_t size = receivePart(received_.data() + old_size, kReadSize);
     const int error = errno;
     received_.resize(old_size + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
     if (size > 0) {

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -13,7 +17,8 @@
 
 namespace faultline::launch {
 
-/// JSON objects between the controller and one rank, over a connected pair of stream sockets.
+/// JSON objects between two processes, over a connected pair of stream sockets. Descriptors may
+/// come with a message (unix(7), SCM_RIGHTS), where both are of one machine.
 ///
 /// On the wire a message is its length (32 bits, little endian) and the object as compact JSON. A
 /// stream and not a packet socket, because a result with many iterations is larger than a packet
@@ -22,6 +27,8 @@ class MessageChannel {
  public:
   /// No message is larger; a longer one that arrives is an error of the other end.
   static constexpr std::size_t kLargestMessage = 64 * 1024 * 1024;
+
+  static constexpr std::size_t kMostDescriptors = 4;
 
   /// How long send() waits for an other end that does not read.
   static constexpr Duration kSendTimeout = 10s;
@@ -35,12 +42,17 @@ class MessageChannel {
 
   /// Writes one message; waits while the other end's buffer is full. kUnavailable when the other
   /// end is gone, kDeadlineExceeded when it does not read, kInvalidArgument when too large. After
-  /// an error other than the last one the channel is of no more use.
-  Status send(const nlohmann::json& message);
+  /// an error other than the last one the channel is of no more use. `descriptors` are borrowed:
+  /// copies of at most kMostDescriptors go with it.
+  Status send(const nlohmann::json& message, std::span<const int> descriptors = {});
 
   /// The next message, if one is complete; never waits. kUnavailable when the other end is gone and
   /// everything it sent has been returned, kIo when what came is not a message.
   Result<std::optional<nlohmann::json>> receive();
+
+  /// The next descriptor that has come with a message which receive() has returned; nothing: there
+  /// is none. Whoever gets a message takes those that come with it.
+  std::optional<UniqueFd> takeDescriptor();
 
   /// The next message, waited for at most `budget`; kDeadlineExceeded when none comes.
   Result<nlohmann::json> receiveWithin(Duration budget);
@@ -51,12 +63,16 @@ class MessageChannel {
   UniqueFd release() { return std::move(fd_); }
 
  private:
+  /// As send(2) and recv(2); -1 with errno.
+  ssize_t sendPart(std::string_view bytes, std::span<const int> descriptors);
+  ssize_t receivePart(char* into, std::size_t size);
   Status readAvailable();
   Status parseComplete();
 
   UniqueFd fd_;
   std::string received_;  ///< not yet parsed
   std::deque<nlohmann::json> complete_;
+  std::deque<UniqueFd> descriptors_;  ///< not yet taken
   bool closed_ = false;
 };
 

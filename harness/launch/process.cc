@@ -204,7 +204,10 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
   }
   ASSIGN_OR_RETURN(Pipe lifeline, makePipe());
   ASSIGN_OR_RETURN(Pipe failure, makePipe());
-  ASSIGN_OR_RETURN(auto channel, MessageChannel::makePair());
+  std::pair channel(MessageChannel{UniqueFd()}, MessageChannel{UniqueFd()});
+  if (options.messages_fd < 0) {
+    ASSIGN_OR_RETURN(channel, MessageChannel::makePair());
+  }
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) return Status::fromErrno(errno, "open /dev/null");
   std::vector<std::string> arguments = options.arguments;
@@ -219,7 +222,7 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
       options.foreign,
       {null.get(), options.stdout_fd >= 0 ? options.stdout_fd : STDOUT_FILENO,
        options.stderr_fd >= 0 ? options.stderr_fd : STDERR_FILENO, lifeline.read_end.get(),
-       channel.second.fd()},
+       options.messages_fd >= 0 ? options.messages_fd : channel.second.fd()},
       failure.write_end.get(),
       options.own_process_namespace ? 0 : ::getpid(),  // who is outside is not seen
   };

@@ -41,6 +41,9 @@ struct SpawnOptions {
   bool own_process_namespace = false;
   int stdout_fd = -1;  ///< borrowed; -1: the caller's
   int stderr_fd = -1;  ///< borrowed; -1: the caller's
+  /// Its end of a message channel whose other end is somebody else's (borrowed); -1: one of its
+  /// own, whose other end is Process::messages().
+  int messages_fd = -1;
   /// Borrowed; open in the process as kFirstInheritedFd and what follows, also if it is foreign.
   std::vector<int> inherited_fds;
   /// If not null, waits in the child's channel as its first message.
@@ -75,6 +78,7 @@ class Process {
   pid_t pid() const { return pid_; }
   /// Readable when the process has ended; for poll().
   int pidFd() const { return pid_fd_.get(); }
+  /// Of no use with SpawnOptions::messages_fd.
   MessageChannel& messages() { return messages_; }
 
   /// How it ended, if it has; never waits.

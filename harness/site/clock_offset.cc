@@ -5,6 +5,13 @@
 
 namespace faultline::site {
 
+ClockOffset ClockOffset::same() {
+  ClockOffset clock;
+  clock.best_ = Estimate{};
+  clock.drift_ = 0;
+  return clock;
+}
+
 void ClockOffset::add(TimePoint asked, TimePoint theirs, TimePoint heard) {
   const Duration half = (heard - asked) / 2;
   const TimePoint middle = asked + half;
@@ -19,7 +26,7 @@ std::optional<ClockOffset::Estimate> ClockOffset::at(TimePoint ours) const {
   if (!best_) return std::nullopt;
   const auto age = static_cast<double>(std::abs((ours - bestAt_).count()));
   return Estimate{best_->offset,
-                  best_->error + Duration(static_cast<Duration::rep>(std::ceil(age * kMostDrift)))};
+                  best_->error + Duration(static_cast<Duration::rep>(std::ceil(age * drift_)))};
 }
 
 TimePoint ClockOffset::ours(TimePoint theirs, TimePoint heard) const {

@@ -16,6 +16,9 @@ class ClockOffset {
   /// Two clocks that are disciplined, each by at most 500 ppm (adjtimex(2)).
   static constexpr double kMostDrift = 1e-3;
 
+  /// That of a process of this machine, whose clock is ours: known, and not estimated.
+  static ClockOffset same();
+
   /// It answered with `theirs`; question and answer were at `asked` and `heard` of our clock.
   void add(TimePoint asked, TimePoint theirs, TimePoint heard);
 
@@ -33,6 +36,7 @@ class ClockOffset {
  private:
   std::optional<Estimate> best_;
   TimePoint bestAt_{};  // of our clock
+  double drift_ = kMostDrift;
 };
 
 }  // namespace faultline::site

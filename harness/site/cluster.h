@@ -71,7 +71,7 @@ struct RankProcess {
 /// The guard of a node (harness/agent/guard.h) and what it is to start there.
 struct GuardProcess {
   int node = 0;
-  wire::GuardJob job;  ///< without its network namespace, which the cluster knows
+  wire::GuardJob job;  ///< without its network namespace, which the node's agent knows
 };
 
 /// Some nodes and the network between them, while it exists. What comes from it (processes, faults)

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/refused_calls.h"
-#include "harness/site/local_processes.h"
+#include "harness/site/agent_processes.h"
 #include "harness/site/netns/sysctl.h"
 #include "injector/faults/registry.h"
 #include "injector/netlink/address.h"
@@ -29,6 +29,18 @@ constexpr int kPauseMilliseconds = 1;
 // rail would stay out of use for up to a second after the repair; with 50 ms, seven total outages
 // in a hundred took more than 50 ms longer than the fault. The patience is the usual one.
 constexpr netlink::AddressQuestions kAddressQuestions{.pause = 10ms, .patience = 3s};
+
+// To execute a program takes milliseconds, but on a machine that is busy with others.
+constexpr Duration kAgentBudget = 30s;
+// One that has closed its messages is on its way out.
+constexpr Duration kExitBudget = 200ms;
+
+template <typename Process>
+std::vector<int> nodesOf(const std::vector<Process>& processes) {
+  std::vector<int> nodes;
+  for (const Process& process : processes) nodes.push_back(process.node);
+  return nodes;
+}
 
 struct Namespace {
   UniqueFd fd;
@@ -69,7 +81,9 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const ClusterSpec& spec) {
 }
 
 Cluster::Cluster(const ClusterSpec& spec)
-    : site::Cluster(site::plannedNetwork(spec.nodes, spec.rails)), spec_(spec) {}
+    : site::Cluster(site::plannedNetwork(spec.nodes, spec.rails)),
+      spec_(spec),
+      agents_([this](int node, const std::string& what) { return lostAgent(node, what); }) {}
 
 Status Cluster::build(const GiveUp& /*giveUp*/) {  // it takes some milliseconds
   return explain(construct()).withContext("make the cluster");
@@ -258,33 +272,43 @@ Status Cluster::readRailCounters(std::vector<RailCounters>& counters) {
   });
 }
 
+Status Cluster::needAgents(const std::vector<int>& nodes) {
+  for (const int node : nodes) {
+    if (agents_.has(node)) continue;
+    launch::SpawnOptions options;
+    options.arguments = {"faultline", "agent"};
+    auto process = launch::Process::spawn(options);
+    if (!process.ok()) {
+      return process.status().withContext(fmt::format("start the agent of node {}", node));
+    }
+    const std::string network = fmt::format("/proc/{}/fd/{}", ::getpid(), nodeNamespace(node));
+    RETURN_IF_ERROR(agents_.add(node, std::move(process->messages()), site::ClockOffset::same(),
+                                {.networkNamespace = network}));
+    agent_processes_.insert_or_assign(node, std::move(*process));
+  }
+  return agents_.awaitReady(kAgentBudget);
+}
+
+Status Cluster::lostAgent(int node, const std::string& what) {
+  const auto process = agent_processes_.find(node);
+  const auto ended = process == agent_processes_.end()
+                         ? Result<launch::ExitStatus>(errorf(Code::kInternal, "{}", what))
+                         : process->second.waitFor(kExitBudget);
+  const bool died = ended.ok() && !ended->ok();  // and has not said why it ends
+  return errorf(Code::kUnavailable, "the agent of node {} {}", node,
+                died ? "is gone: " + ended->toString() : what);
+}
+
 Result<std::unique_ptr<site::Processes>> Cluster::startRanks(
     const std::vector<site::RankProcess>& ranks, int logFd) {
-  std::vector<launch::SpawnOptions> processes;
-  for (const site::RankProcess& rank : ranks) {
-    launch::SpawnOptions& process = processes.emplace_back();
-    process.arguments = {"faultline", "rank"};
-    process.namespace_fd = nodeNamespace(rank.node);
-    process.environment = rank.environment;
-    process.stderr_fd = logFd;
-    process.first_message = rank.config;
-  }
-  return site::LocalProcesses::start(processes, "rank");
+  RETURN_IF_ERROR(needAgents(nodesOf(ranks)));
+  return site::AgentProcesses::startRanks(agents_, ranks, logFd);
 }
 
 Result<std::unique_ptr<site::Processes>> Cluster::startGuards(
     const std::vector<site::GuardProcess>& guards, int logFd) {
-  std::vector<launch::SpawnOptions> processes;
-  for (const site::GuardProcess& guard : guards) {
-    wire::GuardJob job = guard.job;
-    job.networkNamespace = fmt::format("/proc/{}/fd/{}", ::getpid(), nodeNamespace(guard.node));
-    launch::SpawnOptions& process = processes.emplace_back();
-    process.arguments = {"faultline", "guard"};
-    process.own_process_namespace = true;
-    process.stderr_fd = logFd;
-    process.first_message = wire::toJson(wire::ToGuard(std::move(job)));
-  }
-  return site::LocalProcesses::start(processes, "the guard");
+  RETURN_IF_ERROR(needAgents(nodesOf(guards)));
+  return site::AgentProcesses::startGuards(agents_, guards, logFd);
 }
 
 Result<std::unique_ptr<injector::Fault>> Cluster::makeFault(

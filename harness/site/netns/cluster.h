@@ -9,6 +9,8 @@
 
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "harness/launch/process.h"
+#include "harness/site/agents.h"
 #include "harness/site/cluster.h"
 #include "harness/site/netns/cluster_plan.h"
 #include "injector/netlink/counters.h"
@@ -87,6 +89,9 @@ class Cluster final : public site::Cluster {
                                       const netlink::VethEnd& port, int bridge,
                                       const std::string& address, BitsPerSecond rate);
   Status introduceNodes();
+  /// Starts the agents of those nodes that have none.
+  Status needAgents(const std::vector<int>& nodes);
+  Status lostAgent(int node, const std::string& what);
 
   ClusterSpec spec_;
   UniqueFd switch_namespace_;
@@ -94,6 +99,8 @@ class Cluster final : public site::Cluster {
   std::vector<Node> nodes_;
   std::optional<netlink::CounterFile> counter_file_;
   std::map<std::string, std::size_t, std::less<>> counter_index_;  // of readRailCounters, by port
+  std::map<int, launch::Process> agent_processes_;                 // by node
+  site::Agents agents_;
 };
 
 }  // namespace faultline::netns

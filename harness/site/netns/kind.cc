@@ -12,7 +12,12 @@ namespace {
 // A NIC: a veth pair, its queues and its port at the switch. A namespace has tables of its own.
 constexpr Bytes kNicMemory = 64 << 10;
 constexpr Bytes kNamespaceMemory = 256 << 10;
-constexpr std::int64_t kControllerPerNode = 3;  // its namespace, and a socket into it
+// The namespace and sockets into it; its agent's end, its lifeline, its messages.
+constexpr std::int64_t kControllerPerNode = 6;
+// An agent that has started nothing yet; its main thread and its lifeline.
+constexpr Bytes kAgentMemory = 3 << 20;
+constexpr std::int64_t kAgentThreads = 2;
+constexpr std::int64_t kAgentDescriptors = 7;
 
 site::Refusal refusal(const injector::FaultKind& kind,
                       const injector::FaultParameters& /*parameters*/) {
@@ -26,8 +31,11 @@ site::Refusal refusal(const injector::FaultKind& kind,
 site::Footprint footprint(const site::ClusterSpec& spec) {
   site::Footprint taken = site::kController;
   taken.networkNamespaces = spec.nodes + 1;  // and the switches'
+  taken.processes += spec.nodes;
+  taken.threads += spec.nodes * kAgentThreads;
   taken.descriptors += spec.nodes * kControllerPerNode;
-  taken.files = taken.descriptors;
+  taken.files = taken.descriptors + spec.nodes * kAgentDescriptors;
+  taken.memory += spec.nodes * kAgentMemory;
   taken.memory += Bytes{spec.nodes} * (spec.rails + 1) * kNicMemory +
                   taken.networkNamespaces * kNamespaceMemory;
   return taken;

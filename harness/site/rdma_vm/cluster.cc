@@ -1,80 +1,10 @@
 #include "harness/site/rdma_vm/cluster.h"
 
-#include <algorithm>
-#include <set>
-
 #include "harness/site/addresses.h"
+#include "harness/site/agent_processes.h"
 #include "harness/site/rdma_vm/laboratory_faults.h"
 
 namespace faultline::rdma_vm {
-namespace {
-
-// The guard sends SIGKILL when it has read the message; emulation is slow.
-constexpr Duration kKillBudget = 10s;
-constexpr Duration kKillPause = 10ms;
-
-bool isLastWord(const wire::FromGuard& message) {
-  return std::visit(
-      []<typename Message>(const Message&) {
-        return wire::isOneOf<Message, wire::GuardFinished, wire::GuardError, wire::Gone>;
-      },
-      message);
-}
-
-/// Guards inside of guests.
-class GuestGuards final : public site::Processes {
- public:
-  explicit GuestGuards(Laboratory& laboratory) : laboratory_(laboratory) {}
-
-  Status start(const std::vector<site::GuardProcess>& guards) {
-    for (const site::GuardProcess& guard : guards) {
-      ASSIGN_OR_RETURN(jobs_.emplace_back(), laboratory_.startGuard(guard.node, guard.job));
-    }
-    return okStatus();
-  }
-
-  Status poll(Duration timeout, int /*interruptFd*/, const Received& received) override {
-    return laboratory_.poll(
-        timeout,
-        [&](int job, const wire::FromGuard& message) {
-          if (isLastWord(message)) ended_.insert(job);
-          const auto guard = std::ranges::find(jobs_, job);
-          return received(static_cast<int>(guard - jobs_.begin()), wire::toJson(message));
-        },
-        [&](int job) { return std::ranges::count(jobs_, job) > 0; });
-  }
-  void broadcast(const nlohmann::json& message) override {
-    const auto typed = wire::fromJson<wire::ToGuard>(message);
-    if (!typed.ok()) return;
-    // What a host that is gone does not hear, poll() tells.
-    for (const int job : jobs_) (void)laboratory_.tell(job, *typed);
-  }
-  /// A guard ends with all that its programs have started. What does not end then ends with its
-  /// host, and the hosts with the cluster.
-  Status kill() override {
-    broadcast(wire::toJson(wire::ToGuard(wire::EndPrograms{.grace = Duration::zero()})));
-    const TimePoint deadline = now() + kKillBudget;
-    while (!allEnded()) {
-      constexpr int kNoInterrupt = -1;
-      const Status heard =
-          poll(kKillPause, kNoInterrupt, [](int, const nlohmann::json&) { return okStatus(); });
-      if (!heard.ok()) return okStatus();  // the host is gone, and they with it
-      if (now() < deadline) continue;
-      return errorf(Code::kDeadlineExceeded, "programs in guests outlive SIGKILL by {}",
-                    formatDuration(kKillBudget));
-    }
-    return okStatus();
-  }
-  bool allEnded() const override { return ended_.size() == jobs_.size(); }
-
- private:
-  Laboratory& laboratory_;
-  std::vector<int> jobs_;
-  std::set<int> ended_;
-};
-
-}  // namespace
-
 Cluster::Cluster(const VmSpec& spec)
     : site::Cluster(site::plannedNetwork(spec.hosts, spec.rails)), spec_(spec) {}
 
@@ -91,9 +21,8 @@ Result<std::unique_ptr<site::Processes>> Cluster::startRanks(
 
 Result<std::unique_ptr<site::Processes>> Cluster::startGuards(
     const std::vector<site::GuardProcess>& guards, int /*logFd*/) {
-  auto started = std::make_unique<GuestGuards>(*laboratory_);
-  RETURN_IF_ERROR(started->start(guards));
-  return std::unique_ptr<site::Processes>(std::move(started));
+  constexpr int kNoLog = -1;  // of a guest's
+  return site::AgentProcesses::startGuards(laboratory_->agents(), guards, kNoLog);
 }
 
 Result<std::unique_ptr<injector::Fault>> Cluster::makeFault(

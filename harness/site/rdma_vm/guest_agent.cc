@@ -85,8 +85,11 @@ Result<int> setUp(launch::MessageChannel& controller) {
 }
 
 Status serveGuest(launch::MessageChannel& controller) {
-  ASSIGN_OR_RETURN(const int rails, setUp(controller));
-  return agent::serve(controller, [rails] { return readRailStates(rails); });
+  const Result<int> rails = setUp(controller);
+  if (rails.ok()) return agent::serve(controller, [&] { return readRailStates(*rails); });
+  const wire::FromGuest error(wire::GuestError{rails.status().message()});
+  (void)controller.send(wire::toJson(error));
+  return rails.status();
 }
 
 /// Between the virtio port and a socket, both ways. Its threads allocate nothing, since the agent
@@ -122,8 +125,6 @@ int guestAgentMain() {
   }
   const PortBridge bridge(std::move(*port), channel->second.release());
   const Status status = serveGuest(channel->first);
-  const wire::FromGuest error(wire::GuestError{status.message()});
-  (void)channel->first.send(wire::toJson(error));
   std::printf("faultline guest-agent: %s\n", status.message().c_str());
   std::fflush(stdout);
   constexpr int kLastWordsMs = 1000;  // they go through the bridge

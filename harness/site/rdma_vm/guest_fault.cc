@@ -60,8 +60,9 @@ Status GuestFault::apply() {
 Status GuestFault::revert() {
   if (!applied_) return okStatus();
   if (asked_) {  // evidence that nobody waited for, or a call that took too long
-    const Status late = await().status();
-    if (asked_) return late;  // what comes yet would be taken for the answer to this call
+    const auto late = await();
+    if (late.ok()) take(*late, TimePoint::min());
+    if (asked_) return late.status();  // what comes yet would be taken for the answer to this call
   }
   RETURN_IF_ERROR(change(wire::FaultCall::kRevert));
   applied_ = false;
@@ -72,15 +73,19 @@ Status GuestFault::change(wire::FaultCall call) {
   const TimePoint before = now();
   RETURN_IF_ERROR(ask(call));
   ASSIGN_OR_RETURN(const wire::HolderAnswer answer, await());
-  const TimePoint answered = now();
-  const TimePoint after = std::max(before, answered - answer.since);
-  if (answer.lapsed) lapsed_ = answered - *answer.lapsed;
+  if (answer.lapsed) lapsed_ = answer.lapsed;
   mechanism_ = answer.mechanism;
-  if (answer.changes > changes_) {
-    changes_ = answer.changes;
-    record({call == wire::FaultCall::kApply, before, after});
-  }
+  // To apply it changes something for the first time, so that the error of the clocks cannot put
+  // that before the request.
+  take(answer, call == wire::FaultCall::kApply ? before : TimePoint::min());
   return answer.outcome.status();
+}
+
+void GuestFault::take(const wire::HolderAnswer& answer, TimePoint earliest) {
+  for (const wire::FaultChange& change : answer.changes) {
+    const TimePoint begun = std::max(earliest, change.before);
+    record({change.broken, begun, std::max(begun, change.after), change.peer});
+  }
 }
 
 Status GuestFault::step(TimePoint /*now*/) {
@@ -88,6 +93,7 @@ Status GuestFault::step(TimePoint /*now*/) {
   ASSIGN_OR_RETURN(std::optional<wire::HolderAnswer> answer, look());
   if (const Status broken = std::exchange(broken_, {}); !broken.ok()) return broken;
   if (!answer) return okStatus();
+  take(*answer, TimePoint::min());
   RETURN_IF_ERROR(answer->outcome.status());
   wire::Evidence& told = answer->evidence;
   evidence_ = injector::Evidence{.fault = std::move(told.fault),

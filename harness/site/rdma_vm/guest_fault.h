@@ -17,8 +17,8 @@ wire::HeldFault heldFault(const std::string& kind, const injector::FaultParamete
 /// A fault of injector/faults that acts inside of a guest, where a holder (agent/fault_holder.h)
 /// keeps it: each call is a message there and an answer. Faults of queue pairs strike every program
 /// of the guest that has the shim, or those of one rank; those of RDMA devices the one of a rail.
-/// Its moments are those of this machine's clock: a change lies between the request and its end as
-/// the answer tells it.
+/// Its moments are those of the change in the guest, in this machine's clock (site::Agents): as far
+/// from the truth as the offset of the two clocks (site::Agents::clockError).
 class GuestFault final : public injector::Fault {
  public:
   /// How long a holder has for an answer. A guest in software on a busy machine takes seconds for
@@ -51,6 +51,8 @@ class GuestFault final : public injector::Fault {
   Result<wire::HolderAnswer> await();
   /// Takes in what the holder has said: the answer, once it is there.
   Result<std::optional<wire::HolderAnswer>> look();
+  /// Records what has changed, and not earlier than that.
+  void take(const wire::HolderAnswer& answer, TimePoint earliest);
   /// Asks, waits, and records what has changed.
   Status change(wire::FaultCall call);
 
@@ -61,7 +63,6 @@ class GuestFault final : public injector::Fault {
   std::optional<int> holder_;
   std::optional<wire::FaultCall> asked_;  ///< not answered yet
   std::string mechanism_;
-  std::size_t changes_ = 0;
   std::optional<injector::Evidence> evidence_;
   std::optional<TimePoint> lapsed_;
   bool applied_ = false;

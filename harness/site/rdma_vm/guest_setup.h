@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "wire/agent.h"
 #include "wire/guest.h"
 
 namespace faultline::rdma_vm {

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "wire/guest.h"
+#include "wire/agent.h"
 
 namespace faultline::rdma_vm {
 
@@ -17,7 +17,8 @@ class HolderLine {
   /// Starts what holds a fault in a guest, with its first message. Its number.
   virtual Result<int> startFault(int host, const wire::HeldFault& fault) = 0;
   virtual Status tellFault(int fault, const wire::ToHolder& message) = 0;
-  /// What it has said next, if it has come: call listen(). wire::Gone when it has ended.
+  /// What it has said next, if it has come: call listen(). Moments are of this process's clock.
+  /// wire::Gone when it has ended.
   virtual std::optional<wire::FromHolder> faultSaid(int fault) = 0;
   virtual Status endFault(int fault) = 0;
   /// Takes in what has come, and waits for at most `timeout` when nothing has. An error when a host

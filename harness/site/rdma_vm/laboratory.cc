@@ -24,8 +24,6 @@ using nlohmann::json;
 namespace {
 
 constexpr Duration kPollInterval = 20ms;
-// Of questions for a guest's clock: a busy one answers late, and the best of some is kept.
-constexpr Duration kClockInterval = 250ms;
 constexpr Duration kQmpBudget = 30s;
 constexpr Duration kRailStateBudget = 30s;
 // From SIGTERM to SIGKILL of a program whose limit is over, and for what it printed to come back.
@@ -129,40 +127,41 @@ Laboratory::~Laboratory() = default;
 Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
   const TimePoint deadline = now() + spec_.bootBudget;
   for (int host = 0; host < spec_.hosts; ++host) {
-    RETURN_IF_ERROR(
-        tellHost(host, wire::GuestSetup{.host = host, .nics = spec_.nics(), .mtu = spec_.mtu}));
+    const wire::ToGuest setup(
+        wire::GuestSetup{.host = host, .nics = spec_.nics(), .mtu = spec_.mtu});
+    const Status sent = hosts_[static_cast<std::size_t>(host)].booting.send(wire::toJson(setup));
+    if (!sent.ok()) return lostHost(host, "cannot be told anything: " + sent.message());
   }
-  const auto isReady = [](const Host& host) { return host.ready && host.clock.at(now()); };
-  while (!std::ranges::all_of(hosts_, isReady)) {
+  for (;;) {
     RETURN_IF_ERROR(poll(kPollInterval));
+    int waiting = -1;
+    for (int host = spec_.hosts - 1; host >= 0; --host) {
+      if (!agents_.has(host)) RETURN_IF_ERROR(lookAtBootingHost(host));
+      if (!agents_.isReady(host)) waiting = host;
+    }
+    if (waiting < 0) break;
     if (giveUp && giveUp()) return errorf(Code::kAborted, "given up while hosts were booting");
     if (now() < deadline) continue;
-    const auto waiting = std::ranges::find_if_not(hosts_, isReady);
-    return brokenHost(static_cast<int>(waiting - hosts_.begin()),
-                      "is not ready after " + formatDuration(spec_.bootBudget));
+    return brokenHost(waiting, "is not ready after " + formatDuration(spec_.bootBudget));
   }
   for (Host& host : hosts_) RETURN_IF_ERROR(host.qmp.begin(kQmpBudget));
   return okStatus();
 }
 
-Status Laboratory::askForClocks() {
-  for (int index = 0; index < spec_.hosts; ++index) {
-    Host& host = hosts_[static_cast<std::size_t>(index)];
-    const TimePoint time = now();
-    if (!host.ready || host.clockAsked || time < host.clockDue) continue;
-    host.clockAsked = time;
-    host.clockDue = time + kClockInterval;
-    RETURN_IF_ERROR(tellHost(index, wire::AskClock{}));
+Status Laboratory::lookAtBootingHost(int index) {
+  Host& host = hosts_[static_cast<std::size_t>(index)];
+  const Result<std::optional<json>> message = host.booting.receive();
+  if (!message.ok()) {
+    return lostHost(index, "is not heard any more: " + message.status().message());
   }
-  return okStatus();
-}
-
-Duration Laboratory::clockError() const {
-  Duration most{};
-  for (const Host& host : hosts_) {
-    if (const auto known = host.clock.at(now())) most = std::max(most, known->error);
+  if (!*message) return okStatus();
+  const auto said = wire::fromJson<wire::FromGuest>(**message);
+  if (!said.ok()) return said.status().withContext(fmt::format("listen to host {}", index));
+  if (const auto* const error = std::get_if<wire::GuestError>(&*said)) {
+    return brokenHost(index, "cannot do its work: " + error->message);
   }
-  return most;
+  guestKernel_ = std::get<wire::GuestReady>(*said).kernel;
+  return agents_.add(index, std::move(host.booting), site::ClockOffset{}, wire::AgentSetup{});
 }
 
 std::string Laboratory::consoleTail(int host) const {
@@ -188,31 +187,9 @@ Status Laboratory::checkHost(int host) const {
                 spec_.hosts);
 }
 
-std::vector<int> Laboratory::fds() const {
-  std::vector<int> fds{const_cast<launch::Process&>(room_).messages().fd()};
-  for (const Host& host : hosts_) fds.push_back(host.agent.fd());
-  return fds;
-}
-
-Status Laboratory::poll(Duration timeout, const GuardSaid& guardSaid, const Hears& hears) {
-  RETURN_IF_ERROR(askForClocks());
-  std::vector<pollfd> ready;
-  for (const int fd : fds()) ready.push_back({fd, POLLIN, 0});
-  const double wait = std::max(0.0, toMilliseconds(timeout));
-  if (::poll(ready.data(), ready.size(), static_cast<int>(wait)) < 0 && errno != EINTR) {
-    return Status::fromErrno(errno, "wait for the laboratory");
-  }
-  RETURN_IF_ERROR(lookAtRoom());
-  for (int host = 0; host < spec_.hosts; ++host) RETURN_IF_ERROR(lookAtHost(host));
-  for (auto next = unheard_.begin(); guardSaid && next != unheard_.end();) {
-    if (!hears(next->first)) {
-      ++next;
-      continue;
-    }
-    const auto [job, message] = std::move(*next);
-    next = unheard_.erase(next);
-    RETURN_IF_ERROR(guardSaid(job, message));
-  }
+Status Laboratory::poll(Duration timeout) {
+  RETURN_IF_ERROR(agents_.listen(timeout));
+  lookAtJobs();
   return enforceLimits();
 }
 
@@ -241,58 +218,19 @@ Status Laboratory::lostHost(int host, const std::string& what) {
   return brokenHost(host, what);
 }
 
-Status Laboratory::tellHost(int host, const wire::ToGuest& message) {
-  const Status sent = hosts_[static_cast<std::size_t>(host)].agent.send(wire::toJson(message));
-  if (sent.ok()) return okStatus();
-  return lostHost(host, "cannot be told anything any more: " + sent.message());
-}
-
-Status Laboratory::lookAtHost(int host) {
-  for (;;) {
-    Result<std::optional<json>> message = hosts_[static_cast<std::size_t>(host)].agent.receive();
-    if (!message.ok())
-      return lostHost(host, "is not heard any more: " + message.status().message());
-    if (!*message) return okStatus();
-    const auto said = wire::fromJson<wire::FromGuest>(**message);
-    if (!said.ok()) return said.status().withContext(fmt::format("listen to host {}", host));
-    RETURN_IF_ERROR(received(host, *said));
-  }
-}
-
-Status Laboratory::received(int host, const wire::FromGuest& message) {
-  Host& at = hosts_[static_cast<std::size_t>(host)];
-  if (const auto* const ready = std::get_if<wire::GuestReady>(&message)) {
-    at.ready = true;
-    guestKernel_ = ready->kernel;
-  } else if (const auto* const error = std::get_if<wire::GuestError>(&message)) {
-    return brokenHost(host, "cannot do its work: " + error->message);
-  } else if (const auto* const told = std::get_if<wire::GuestRails>(&message)) {
-    at.rails = told->rails;
-  } else if (const auto* const clock = std::get_if<wire::ClockTold>(&message)) {
-    if (at.clockAsked) at.clock.add(*at.clockAsked, clock->at, now());
-    at.clockAsked.reset();
-  } else if (const auto* const holder = std::get_if<wire::HolderSaid>(&message)) {
-    const auto found = faults_.find(holder->fault);
-    if (found != faults_.end()) found->second.said.push_back(holder->message);
-  } else if (const auto* const output = std::get_if<wire::GuestOutput>(&message)) {
-    const auto found = jobs_.find(output->job);
-    if (found == jobs_.end()) return okStatus();
-    Job& job = found->second;
-    const wire::Printed first = output->programs.empty() ? wire::Printed{} : output->programs[0];
+void Laboratory::lookAtJobs() {
+  for (auto& [id, job] : jobs_) {
+    if (const auto started = agents_.started(id); started && !started->ok() && !job.gone) {
+      job.gone = true;
+      job.problem = started->message();
+    }
+    while (const auto said = agents_.guardSaid(id)) guardMessage(job, *said);
+    const auto printed = agents_.output(id);
+    if (!printed || job.output) continue;
+    const wire::Printed first = printed->empty() ? wire::Printed{} : printed->front();
     job.output =
         RunOutput{job.exit.value_or(launch::ExitStatus{}), job.timedOut, first.out, first.err};
-  } else if (const auto* const guard = std::get_if<wire::GuardSaid>(&message)) {
-    const auto found = jobs_.find(guard->job);
-    if (found == jobs_.end()) return okStatus();
-    guardMessage(found->second, guard->message);
-    if (found->second.ours) return okStatus();
-    wire::FromGuard& heard = unheard_.emplace_back(guard->job, guard->message).second;
-    const auto toOurClock = [&](auto& said) {
-      if constexpr (requires { said.at; }) said.at = at.clock.ours(said.at, now());
-    };
-    std::visit(toOurClock, heard);
   }
-  return okStatus();
 }
 
 void Laboratory::guardMessage(Job& job, const wire::FromGuard& message) {
@@ -302,8 +240,6 @@ void Laboratory::guardMessage(Job& job, const wire::FromGuard& message) {
   };
   if (const auto* const ended = std::get_if<wire::GuardedEnded>(&message)) {
     job.exit = launch::ExitStatus{ended->code, ended->signal};
-  } else if (std::holds_alternative<wire::GuardFinished>(message)) {
-    job.gone = !job.ours;
   } else if (const auto* const gone = std::get_if<wire::Gone>(&message)) {
     isLost(gone->message);
   } else if (const auto* const error = std::get_if<wire::GuardError>(&message)) {
@@ -314,7 +250,7 @@ void Laboratory::guardMessage(Job& job, const wire::FromGuard& message) {
 Status Laboratory::enforceLimits() {
   const TimePoint time = now();
   for (auto& [id, job] : jobs_) {
-    if (!job.ours || job.over()) continue;
+    if (job.over()) continue;
     if (!job.endingSince && time > job.deadline) {
       job.timedOut = true;
       RETURN_IF_ERROR(end(id));
@@ -325,71 +261,30 @@ Status Laboratory::enforceLimits() {
   return okStatus();
 }
 
-Result<int> Laboratory::send(int host, const wire::GuardJob& job, bool read, Duration limit) {
-  RETURN_IF_ERROR(checkHost(host));
-  const int id = nextJob_++;
-  RETURN_IF_ERROR(tellHost(host, wire::StartJob{id, job, read}));
-  jobs_[id] = Job{.host = host, .ours = read, .deadline = now() + limit};
-  return id;
-}
-
 Result<int> Laboratory::start(int host, const RunRequest& request) {
   if (request.arguments.empty()) {
     return errorf(Code::kInvalidArgument, "run on host {}: no program is named", host);
   }
+  RETURN_IF_ERROR(checkHost(host));
   wire::GuardedProgram program;
   ASSIGN_OR_RETURN(program.executable,
                    findOnPath(request.arguments.front(), request.workingDirectory));
   program.arguments = request.arguments;
   program.environment = request.environment;
   program.workingDirectory = request.workingDirectory.empty() ? "/" : request.workingDirectory;
-  program.stdoutPath = fmt::format("{}/faultline-{}.out", kGuestOutputFolder, nextJob_);
-  program.stderrPath = fmt::format("{}/faultline-{}.err", kGuestOutputFolder, nextJob_);
+  program.stdoutPath = fmt::format("{}/faultline-{}.out", kGuestOutputFolder, nextOutput_);
+  program.stderrPath = fmt::format("{}/faultline-{}.err", kGuestOutputFolder, nextOutput_++);
   wire::GuardJob job;
   job.outputLimit = kMostOutput;
   job.programs.push_back(std::move(program));
-  return send(host, job, /*read=*/true, request.limit);
-}
-
-Result<int> Laboratory::startGuard(int host, const wire::GuardJob& job) {
-  constexpr Duration kNoLimitOfOurs = 24h;
-  return send(host, job, /*read=*/false, kNoLimitOfOurs);
-}
-
-Status Laboratory::tell(int job, const wire::ToGuard& message) {
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end()) return errorf(Code::kNotFound, "there is no job {}", job);
-  return tellHost(found->second.host, wire::TellGuard{job, message});
+  ASSIGN_OR_RETURN(const int id, agents_.startGuard(host, job, /*read=*/true));
+  jobs_[id] = Job{.host = host, .deadline = now() + request.limit};
+  return id;
 }
 
 Result<int> Laboratory::startFault(int host, const wire::HeldFault& fault) {
   RETURN_IF_ERROR(checkHost(host));
-  const int id = nextFault_++;
-  faults_[id] = Holder{host, {}};
-  RETURN_IF_ERROR(tellFault(id, fault));
-  return id;
-}
-
-Status Laboratory::tellFault(int fault, const wire::ToHolder& message) {
-  const auto found = faults_.find(fault);
-  if (found == faults_.end()) return errorf(Code::kNotFound, "there is no fault {}", fault);
-  return tellHost(found->second.host, wire::TellHolder{fault, message});
-}
-
-std::optional<wire::FromHolder> Laboratory::faultSaid(int fault) {
-  const auto found = faults_.find(fault);
-  if (found == faults_.end() || found->second.said.empty()) return std::nullopt;
-  std::optional message(std::move(found->second.said.front()));
-  found->second.said.pop_front();
-  return message;
-}
-
-Status Laboratory::endFault(int fault) {
-  const auto found = faults_.find(fault);
-  if (found == faults_.end()) return okStatus();
-  const int host = found->second.host;
-  faults_.erase(found);
-  return tellHost(host, wire::EndFault{fault});
+  return agents_.startFault(host, fault);
 }
 
 bool Laboratory::hasEnded(int job) const {
@@ -399,8 +294,9 @@ bool Laboratory::hasEnded(int job) const {
 
 Status Laboratory::end(int job) {
   const auto found = jobs_.find(job);
-  if (found != jobs_.end()) found->second.endingSince = now();
-  return tell(job, wire::EndPrograms{kGrace});
+  if (found == jobs_.end()) return errorf(Code::kNotFound, "there is no job {}", job);
+  found->second.endingSince = now();
+  return agents_.tellGuard(job, wire::EndPrograms{kGrace});
 }
 
 Result<RunOutput> Laboratory::finish(int job) {
@@ -409,6 +305,7 @@ Result<RunOutput> Laboratory::finish(int job) {
   while (!found->second.over()) RETURN_IF_ERROR(poll(kPollInterval));
   const Job ended = std::move(found->second);
   jobs_.erase(found);
+  agents_.forget(job);
   if (ended.output) return *ended.output;
   return errorf(Code::kIo, "a program on host {} could not be run: {}", ended.host, ended.problem);
 }
@@ -443,23 +340,17 @@ void Laboratory::setBlocked(int host, int rail, bool blocked) {
 
 Status Laboratory::askForRails(int host) {
   RETURN_IF_ERROR(checkHost(host));
-  hosts_[static_cast<std::size_t>(host)].rails.reset();
-  return tellHost(host, wire::AskRails{});
-}
-
-std::optional<std::vector<wire::RailState>> Laboratory::toldRails(int host) const {
-  return hosts_[static_cast<std::size_t>(host)].rails;
+  return agents_.askForRails(host);
 }
 
 Result<std::vector<wire::RailState>> Laboratory::railStates(int host) {
   RETURN_IF_ERROR(askForRails(host));
-  const Host& at = hosts_[static_cast<std::size_t>(host)];
   const TimePoint deadline = now() + kRailStateBudget;
-  while (!at.rails) {
+  for (;;) {
+    if (auto rails = toldRails(host)) return *std::move(rails);
     RETURN_IF_ERROR(poll(kPollInterval));
     if (now() > deadline) return brokenHost(host, "does not tell of its rails");
   }
-  return *at.rails;
 }
 
 }  // namespace faultline::rdma_vm

@@ -13,7 +13,7 @@
 #include "base/unique_fd.h"
 #include "harness/launch/message_channel.h"
 #include "harness/launch/process.h"
-#include "harness/site/clock_offset.h"
+#include "harness/site/agents.h"
 #include "harness/site/rdma_vm/frame_switch.h"
 #include "harness/site/rdma_vm/guest_files.h"
 #include "harness/site/rdma_vm/guest_setup.h"
@@ -87,29 +87,21 @@ class Laboratory final : public HolderLine {
   /// Ends it before its time: SIGTERM, and SIGKILL a little later. finish() still has to be called.
   Status end(int job);
 
-  /// Starts all programs of a guard's job, whose files are then the caller's: in the shared folder,
-  /// say. What the guard says is handed to poll()'s visitor.
-  Result<int> startGuard(int host, const wire::GuardJob& job);
-  Status tell(int job, const wire::ToGuard& message);
+  /// For what else runs on the hosts: guards with programs whose files are in the shared folder.
+  site::Agents& agents() { return agents_; }
 
   // Faults inside of guests.
   Result<int> startFault(int host, const wire::HeldFault& fault) override;
-  Status tellFault(int fault, const wire::ToHolder& message) override;
-  std::optional<wire::FromHolder> faultSaid(int fault) override;
-  Status endFault(int fault) override;
+  Status tellFault(int fault, const wire::ToHolder& message) override {
+    return agents_.tellFault(fault, message);
+  }
+  std::optional<wire::FromHolder> faultSaid(int fault) override { return agents_.faultSaid(fault); }
+  Status endFault(int fault) override { return agents_.endFault(fault); }
   Status listen(Duration timeout) override { return poll(timeout); }
 
-  /// Takes in what has come, and waits for at most `timeout` when nothing has. `guardSaid` is
-  /// called for every message of a job of startGuard(), also for those that came while something
-  /// else was waited for. An error when a host is gone.
-  using GuardSaid = std::function<Status(int job, const wire::FromGuard& message)>;
-  /// Of which jobs it is told; others' messages stay for who asks for them.
-  using Hears = std::function<bool(int job)>;
-  Status poll(
-      Duration timeout, const GuardSaid& guardSaid = {},
-      const Hears& hears = [](int) { return true; });
-  /// Readable when poll() may have something to do.
-  std::vector<int> fds() const;
+  /// Takes in what has come, and waits for at most `timeout` when nothing has. An error when a host
+  /// is gone.
+  Status poll(Duration timeout);
 
   /// Pulls the cable of a rail out, from outside: the guest's NIC loses its carrier.
   Status setCable(int host, int rail, bool plugged);
@@ -122,29 +114,25 @@ class Laboratory final : public HolderLine {
   Result<std::vector<wire::RailState>> railStates(int host);
   /// The same in two steps, for those who cannot wait: the answer, once it has come.
   Status askForRails(int host);
-  std::optional<std::vector<wire::RailState>> toldRails(int host) const;
+  std::optional<std::vector<wire::RailState>> toldRails(int host) const {
+    return agents_.toldRails(host);
+  }
 
   /// How far the guests' clocks may be from what is taken for them; each job's times are those of
   /// this process's clock.
-  Duration clockError() const;
+  Duration clockError() const { return agents_.clockError(); }
 
   /// The end of what the guest's kernel has printed.
   std::string consoleTail(int host) const;
 
  private:
   struct Host {
-    launch::MessageChannel agent;
+    launch::MessageChannel booting;  // until its guest is ready; its agent has it then
     QmpClient qmp;
     UniqueFd console;
-    bool ready = false;
-    site::ClockOffset clock{};
-    std::optional<TimePoint> clockAsked{};                // and not answered yet
-    TimePoint clockDue{};                                 // when it is to be asked again
-    std::optional<std::vector<wire::RailState>> rails{};  // the latest answer
   };
   struct Job {
     int host = 0;
-    bool ours = false;  // what it prints is to come back
     bool gone = false;
     std::string problem{};  // why its guard ended early; empty: it did not
     std::optional<launch::ExitStatus> exit{};
@@ -155,24 +143,21 @@ class Laboratory final : public HolderLine {
     bool over() const { return gone || output.has_value(); }
   };
 
-  struct Holder {
-    int host = 0;
-    std::deque<wire::FromHolder> said;
-  };
-
   Laboratory(const VmSpec& spec, SwitchPorts ports, launch::Process room)
-      : spec_(spec), ports_(std::move(ports)), room_(std::move(room)) {}
+      : spec_(spec),
+        ports_(std::move(ports)),
+        room_(std::move(room)),
+        agents_([this](int host, const std::string& what) { return lostHost(host, what); }) {
+    agents_.alsoHear(room_.messages().fd(), [this] { return lookAtRoom(); });
+  }
   Status awaitReady(const std::function<bool()>& giveUp);
-  Status askForClocks();
   Status lookAtRoom();
-  Status lookAtHost(int host);
-  /// Every message to an agent goes through it: its error says why the host is gone, if it is.
-  Status tellHost(int host, const wire::ToGuest& message);
+  Status lookAtBootingHost(int host);
   /// Why that host is gone: the machine room knows, a little later. Never ok.
   Status lostHost(int host, const std::string& what);
-  Status received(int host, const wire::FromGuest& message);
+  /// What guards of ours have said.
+  void lookAtJobs();
   void guardMessage(Job& job, const wire::FromGuard& message);
-  Result<int> send(int host, const wire::GuardJob& job, bool read, Duration limit);
   Status enforceLimits();
   Status brokenHost(int host, const std::string& what) const;
   Status checkHost(int host) const;
@@ -182,11 +167,9 @@ class Laboratory final : public HolderLine {
   launch::Process room_;
   std::vector<Host> hosts_;
   std::string guestKernel_;
-  std::map<int, Job> jobs_;
-  std::deque<std::pair<int, wire::FromGuard>> unheard_;  // of guards, by job
-  int nextJob_ = 1;
-  std::map<int, Holder> faults_;
-  int nextFault_ = 1;
+  std::map<int, Job> jobs_;  // by their numbers at the agents
+  int nextOutput_ = 1;
+  site::Agents agents_;
 };
 
 }  // namespace faultline::rdma_vm

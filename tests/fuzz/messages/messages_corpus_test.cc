@@ -5,6 +5,7 @@
 
 #include "tests/fuzz/messages/messages_entry.h"
 #include "tests/support/corpus.h"
+#include "wire/agent.h"
 #include "wire/guest.h"
 #include "wire/rank.h"
 
@@ -28,16 +29,17 @@ std::vector<std::string> messages() {
   network.trace = wire::Trace{{"chunk_sent"}, {1}, {0}, {TimePoint(1s)}, {1us}, {7}, {3}};
   network.counters["chunks_sent"] = 7;
   const wire::GuardJob job{.programs = {{.executable = "/bin/true", .arguments = {"true"}}}};
-  return {textOf<wire::ToRank>(wire::Start{}),
-          textOf<wire::FromRank>(wire::Begin{3, false, TimePoint(4s)}),
-          textOf<wire::FromRank>(wire::End{.iteration = 3, .network = network}),
-          textOf<wire::FromRank>(wire::Error{Code::kAborted, "gave up", network}),
-          textOf<wire::ToGuard>(job),
-          textOf<wire::FromGuard>(wire::GuardedEnded{.program = 1, .signal = 9}),
-          textOf<wire::ToGuest>(wire::StartJob{1, job, true}),
-          textOf<wire::FromGuest>(wire::HolderSaid{2, wire::HolderAnswer{.lapsed = 3ms}}),
-          textOf<wire::ToHolder>(wire::HeldFault{.kind = "qp_error", .parameters = {{"a", "b"}}}),
-          textOf<wire::ToRoom>(wire::RoomJob{.guests = {{"qemu"}}})};
+  return {
+      textOf<wire::ToRank>(wire::Start{}),
+      textOf<wire::FromRank>(wire::Begin{3, false, TimePoint(4s)}),
+      textOf<wire::FromRank>(wire::End{.iteration = 3, .network = network}),
+      textOf<wire::FromRank>(wire::Error{Code::kAborted, "gave up", network}),
+      textOf<wire::ToGuard>(job),
+      textOf<wire::FromGuard>(wire::GuardedEnded{.program = 1, .signal = 9}),
+      textOf<wire::ToAgent>(wire::StartJob{1, job, true}),
+      textOf<wire::FromAgent>(wire::HolderSaid{2, wire::HolderAnswer{.lapsed = TimePoint(3ms)}}),
+      textOf<wire::ToHolder>(wire::HeldFault{.kind = "qp_error", .parameters = {{"a", "b"}}}),
+      textOf<wire::ToRoom>(wire::RoomJob{.guests = {{"qemu"}}})};
 }
 
 TEST(MessagesFuzzTest, WhatProcessesSayKeepsThePromises) {

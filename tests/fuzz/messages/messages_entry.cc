@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "wire/agent.h"
 #include "wire/guest.h"
 #include "wire/rank.h"
 
@@ -41,6 +42,7 @@ int messageReader(const std::uint8_t* data, std::size_t size) {
   mustBe(!wire::checkVersion(*parsed).ok() || (*parsed)["version"] == wire::kVersion, "version");
   return takes<wire::ToRank>(*parsed) + takes<wire::FromRank>(*parsed) +
          takes<wire::ToGuard>(*parsed) + takes<wire::FromGuard>(*parsed) +
+         takes<wire::ToAgent>(*parsed) + takes<wire::FromAgent>(*parsed) +
          takes<wire::ToGuest>(*parsed) + takes<wire::FromGuest>(*parsed) +
          takes<wire::ToHolder>(*parsed) + takes<wire::FromHolder>(*parsed) +
          takes<wire::ToRoom>(*parsed) + takes<wire::FromRoom>(*parsed);

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <string>
 
+#include "harness/agent/guard.h"
 #include "harness/launch/process.h"
 #include "reports/result_json.h"
 #include "tests/support/namespace_observer.h"
@@ -323,8 +324,7 @@ TEST_F(CommandRunTest, WhatCannotBeUnderstoodFailsTheRun) {
 TEST_F(CommandRunTest, AGuardThatIsNotTheFirstOfItsNamespaceRefuses) {
   // Its job cannot be understood, so that nothing happens should it not refuse.
   launch::SpawnOptions options;
-  options.executable = kProgram;
-  options.arguments = {"faultline", "guard"};
+  options.body = agent::guardMain;
   options.first_message = nlohmann::json::object({{"no", "job"}});
   auto guard = launch::Process::spawn(options);
   ASSERT_TRUE(guard.ok()) << guard.status().message();

@@ -36,13 +36,13 @@ Capacity machine() {
 
 TEST(JobEstimateTest, CountsWhatFollowsFromTheCluster) {
   const JobEstimate estimate = estimateJob(training(4, 2, 3));
-  EXPECT_EQ(estimate.processes, 1 + 8);
+  EXPECT_EQ(estimate.processes, 1 + 4 + 8) << "with an agent in each node";
   EXPECT_EQ(estimate.connections, (8 * 6 / 2) * 3) << "pairs of different nodes, and rails";
   EXPECT_EQ(estimate.networkNamespaces, 5);
   EXPECT_EQ(estimate.processNamespaces, 0);
   EXPECT_FALSE(estimate.foreign);
   EXPECT_THAT(inWords(estimate),
-              AllOf(HasSubstr("9 processes"), HasSubstr("72 connections"), HasSubstr("memory")));
+              AllOf(HasSubstr("13 processes"), HasSubstr("72 connections"), HasSubstr("memory")));
 }
 
 TEST(JobEstimateTest, TheDataOfEachRankCounts) {
@@ -60,7 +60,7 @@ TEST(JobEstimateTest, ProgramsThatAreNotOursHaveGuards) {
   scenario::Scenario command = training(4, 2, 2);
   command.workload.kind = scenario::findWorkloadKind("command");
   const JobEstimate estimate = estimateJob(command);
-  EXPECT_EQ(estimate.processes, 1 + 4 + 8);
+  EXPECT_EQ(estimate.processes, 1 + 4 + 4 + 8);
   EXPECT_EQ(estimate.processNamespaces, 4);
   EXPECT_EQ(estimate.connections, 0);
   EXPECT_THAT(inWords(estimate), HasSubstr("whatever the programs take"));

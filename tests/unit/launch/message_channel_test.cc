@@ -1,10 +1,14 @@
 #include "harness/launch/message_channel.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace faultline::launch {
 namespace {
@@ -41,6 +45,37 @@ TEST(MessageChannelTest, WhatWasSentBeforeTheEndIsStillReturned) {
   EXPECT_TRUE((**ends->second.receive())["last"]);
   EXPECT_EQ(ends->second.receive().status().code(), Code::kUnavailable);
   EXPECT_EQ(ends->second.send({{"to", "nobody"}}).code(), Code::kUnavailable);
+}
+
+TEST(MessageChannelTest, DescriptorsComeWithTheirMessages) {
+  auto ends = MessageChannel::makePair();
+  ASSERT_TRUE(ends.ok());
+  auto& [left, right] = *ends;
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  UniqueFd read(pipe[0]);
+  UniqueFd write(pipe[1]);
+  const int both[] = {read.get(), write.get()};
+  ASSERT_TRUE(left.send({{"first", 1}}).ok());
+  ASSERT_TRUE(left.send({{"second", std::string(100'000, 'x')}}, both).ok());
+  ASSERT_TRUE(left.send({{"third", 3}}, std::span(both).first(1)).ok());
+  read.reset();
+  write.reset();
+  EXPECT_EQ((**right.receive())["first"], 1);
+  EXPECT_TRUE((**right.receive()).contains("second"));
+  const auto from = right.takeDescriptor();
+  const auto to = right.takeDescriptor();
+  ASSERT_TRUE(from && to);
+  ASSERT_EQ(::write(to->get(), "!", 1), 1);
+  char got = 0;
+  EXPECT_EQ(::read(from->get(), &got, 1), 1);
+  EXPECT_EQ(got, '!');
+  EXPECT_NE(::fcntl(from->get(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_EQ((**right.receive())["third"], 3);
+  EXPECT_TRUE(right.takeDescriptor());
+  EXPECT_FALSE(right.takeDescriptor());
+  const std::vector<int> tooMany(MessageChannel::kMostDescriptors + 1, STDIN_FILENO);
+  EXPECT_EQ(left.send({{"fourth", 4}}, tooMany).code(), Code::kInvalidArgument);
 }
 
 TEST(MessageChannelTest, NonsenseFromTheOtherEndIsAnError) {

@@ -70,22 +70,19 @@ class ScriptedLine final : public HolderLine {
 
 class GuestFaultLineTest : public ::testing::Test {
  protected:
-  /// An answer after that many changes.
-  static wire::HolderAnswer after(std::size_t changes, Duration since = {}) {
+  /// An answer after a change, that ended some time ago.
+  static wire::HolderAnswer changed(bool broken, Duration ago = {}) {
     wire::HolderAnswer answer;
-    answer.changes = changes;
-    answer.since = since;
+    answer.changes.push_back({.broken = broken, .before = now() - 1ms - ago, .after = now() - ago});
     return answer;
   }
-  static wire::HolderAnswer failed(const Status& status, std::size_t changes) {
-    wire::HolderAnswer answer = after(changes);
-    answer.outcome = wire::Outcome::of(status);
-    return answer;
+  static wire::HolderAnswer failed(const Status& status) {
+    return {.outcome = wire::Outcome::of(status)};
   }
   void prepare() { ASSERT_TRUE(fault_->prepare().ok()); }
   void strike() {
     prepare();
-    line_.answers = {after(1)};
+    line_.answers = {changed(true)};
     ASSERT_TRUE(fault_->apply().ok());
   }
 
@@ -111,7 +108,7 @@ TEST_F(GuestFaultLineTest, WhatWasNotAppliedIsNotTakenBack) {
 
 TEST_F(GuestFaultLineTest, WhatFailsHalfWayIsTakenBack) {
   prepare();
-  line_.answers = {failed(errorf(Code::kIo, "torn"), 0)};
+  line_.answers = {failed(errorf(Code::kIo, "torn"))};
   EXPECT_EQ(fault_->apply().code(), Code::kIo);
   EXPECT_TRUE(fault_->revert().ok());
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply", "revert"));
@@ -119,7 +116,7 @@ TEST_F(GuestFaultLineTest, WhatFailsHalfWayIsTakenBack) {
 
 TEST_F(GuestFaultLineTest, WhatWasNotTakenBackIsTriedAgainAndIsNoChange) {
   strike();
-  line_.answers = {failed(errorf(Code::kNotRestored, "the queue is still there"), 1), after(2)};
+  line_.answers = {failed(errorf(Code::kNotRestored, "the queue is still there")), changed(false)};
   EXPECT_EQ(fault_->revert().code(), Code::kNotRestored);
   EXPECT_EQ(fault_->transitions().size(), 1u);
   EXPECT_TRUE(fault_->revert().ok());
@@ -147,26 +144,44 @@ TEST_F(GuestFaultLineTest, WhatWasTakenBackNeedsNoHolder) {
   EXPECT_TRUE(fault_->revert().ok());
 }
 
-// What it does over time are changes, too, and may be older than the request.
-TEST_F(GuestFaultLineTest, AChangeIsNotBeforeItsRequest) {
+// The clocks are known with an error.
+TEST_F(GuestFaultLineTest, TheFirstChangeIsNotBeforeItsRequest) {
   prepare();
-  line_.answers = {after(1, 1h)};
+  const TimePoint begin = now();
+  line_.answers = {changed(true, 1h)};
   EXPECT_TRUE(fault_->apply().ok());
   ASSERT_EQ(fault_->transitions().size(), 1u);
+  EXPECT_GE(fault_->transitions()[0].before, begin);
   EXPECT_EQ(fault_->transitions()[0].after, fault_->transitions()[0].before);
+}
+
+TEST_F(GuestFaultLineTest, EachChangeHasItsOwnMoments) {
+  strike();
+  // What it did by itself since then, and its end.
+  wire::HolderAnswer end = changed(false, 3s);
+  end.changes.push_back(changed(true, 2s).changes[0]);
+  end.changes.back().peer = "10.1.0.2";
+  end.changes.push_back(changed(false, 1s).changes[0]);
+  line_.answers = {end};
+  EXPECT_TRUE(fault_->revert().ok());
+  ASSERT_EQ(fault_->transitions().size(), 4u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const injector::Transition& made = fault_->transitions()[i + 1];
+    EXPECT_EQ(made.broken, i == 1);
+    EXPECT_EQ(made.before, end.changes[i].before);
+    EXPECT_EQ(made.after, end.changes[i].after);
+    EXPECT_EQ(made.peer, end.changes[i].peer);
+  }
 }
 
 TEST_F(GuestFaultLineTest, AnEndThatNobodyNoticedIsOfItsStrike) {
   strike();
-  wire::HolderAnswer lapsed = after(2);
-  lapsed.lapsed = 1h;
+  wire::HolderAnswer lapsed = changed(false);
+  lapsed.lapsed = now() - 1h;
   line_.answers = {lapsed};
-  const TimePoint begin = now();
   EXPECT_TRUE(fault_->revert().ok());
-  ASSERT_TRUE(fault_->lapsedAt());
-  EXPECT_GE(*fault_->lapsedAt(), begin - 1h);
-  EXPECT_LE(*fault_->lapsedAt(), now() - 1h);
-  line_.answers = {after(3)};
+  EXPECT_EQ(fault_->lapsedAt(), lapsed.lapsed);
+  line_.answers = {changed(true)};
   EXPECT_TRUE(fault_->apply().ok());
   EXPECT_FALSE(fault_->lapsedAt());
 }
@@ -207,10 +222,11 @@ TEST_F(GuestFaultLineTest, ALateAnswerIsNotTakenForThatOfTheNextCall) {
   EXPECT_EQ(fault_->revert().code(), Code::kDeadlineExceeded);
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply")) << "it is still busy with that";
   line_.mute = false;
-  line_.said.push_back(after(1));
-  line_.answers = {failed(errorf(Code::kNotRestored, "the queue is still there"), 1), after(2)};
+  line_.said.push_back(changed(true));
+  line_.answers = {failed(errorf(Code::kNotRestored, "the queue is still there")), changed(false)};
   EXPECT_EQ(fault_->revert().code(), Code::kNotRestored) << "its own answer";
   EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_EQ(fault_->transitions().size(), 2u) << "that of the late answer is not lost";
 }
 
 TEST_F(GuestFaultLineTest, EvidenceIsAskedForOnce) {
@@ -222,7 +238,7 @@ TEST_F(GuestFaultLineTest, EvidenceIsAskedForOnce) {
     EXPECT_FALSE(evidence->ok);
   }
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply", "evidence"));
-  wire::HolderAnswer answer = after(1);
+  wire::HolderAnswer answer = changed(true);
   answer.evidence = {"probe", "calls", "struck", true};
   line_.said.push_back(answer);
   const auto evidence = fault_->evidence();
@@ -232,7 +248,7 @@ TEST_F(GuestFaultLineTest, EvidenceIsAskedForOnce) {
 
 TEST_F(GuestFaultLineTest, AnErrorInsteadOfEvidenceIsReturned) {
   strike();
-  line_.answers = {failed(errorf(Code::kIo, "no counters"), 1)};
+  line_.answers = {failed(errorf(Code::kIo, "no counters"))};
   EXPECT_EQ(fault_->evidence().status().message(), "no counters");
 }
 

@@ -34,6 +34,16 @@ TEST(ClockOffsetTest, AShorterAnswerIsBetterAndALongerOneIsForgotten) {
   EXPECT_EQ(clock.at(at(112))->offset, at(1102) - at(112.050));
 }
 
+TEST(ClockOffsetTest, ThatOfThisMachineIsKnownForAllTimes) {
+  const ClockOffset clock = ClockOffset::same();
+  for (const double seconds : {0.0, 1e6}) {
+    ASSERT_TRUE(clock.at(at(seconds)));
+    EXPECT_EQ(clock.at(at(seconds))->offset, 0s);
+    EXPECT_EQ(clock.at(at(seconds))->error, 0s);
+  }
+  EXPECT_EQ(clock.ours(at(5), at(6)), at(5));
+}
+
 TEST(ClockOffsetTest, NothingIsHeardBeforeItHappens) {
   ClockOffset clock;
   clock.add(at(10), at(1000), at(10.010));

@@ -1,0 +1,188 @@
+#include "harness/site/agent_processes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/units.h"
+#include "wire/agent.h"
+
+namespace faultline::site {
+namespace {
+
+constexpr Duration kPause = 10ms;
+constexpr Duration kStartBudget = 60s;
+// After SIGKILL a process is gone as soon as the kernel has torn it down; guests are slow.
+constexpr Duration kKillBudget = 10s;
+// A rank that has closed its messages is on its way out; the loop does not wait longer for its exit
+// status.
+constexpr Duration kExitBudget = 200ms;
+
+bool isLastWord(const wire::FromGuard& message) {
+  return std::visit(
+      []<typename Message>(const Message&) {
+        return wire::isOneOf<Message, wire::GuardFinished, wire::GuardError, wire::Gone>;
+      },
+      message);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Processes>> AgentProcesses::startRanks(Agents& agents,
+                                                              const std::vector<RankProcess>& ranks,
+                                                              int logFd) {
+  std::unique_ptr<AgentProcesses> started(new AgentProcesses(agents, "rank"));
+  for (const RankProcess& rank : ranks) {
+    ASSIGN_OR_RETURN(auto ends, launch::MessageChannel::makePair());
+    ASSIGN_OR_RETURN(const int job,
+                     agents.startRank(rank.node, rank.environment, ends.second.fd(), logFd));
+    started->processes_.push_back({.job = job, .channel = std::move(ends.first)});
+    // It waits in the channel. One that cannot be started does not read it, which is told below.
+    (void)started->processes_.back().channel->send(rank.config);
+  }
+  RETURN_IF_ERROR(started->awaitStarted());
+  return std::unique_ptr<Processes>(std::move(started));
+}
+
+Result<std::unique_ptr<Processes>> AgentProcesses::startGuards(
+    Agents& agents, const std::vector<GuardProcess>& guards, int logFd) {
+  std::unique_ptr<AgentProcesses> started(new AgentProcesses(agents, "the guard"));
+  for (const GuardProcess& guard : guards) {
+    constexpr bool kRead = false;  // files of the controller's machine
+    ASSIGN_OR_RETURN(const int job, agents.startGuard(guard.node, guard.job, kRead, logFd));
+    started->processes_.push_back({.job = job});
+  }
+  RETURN_IF_ERROR(started->awaitStarted());
+  return std::unique_ptr<Processes>(std::move(started));
+}
+
+AgentProcesses::~AgentProcesses() {
+  if (!killed_) (void)kill();
+  for (const One& one : processes_) agents_.forget(one.job);
+}
+
+Status AgentProcesses::awaitStarted() {
+  const TimePoint deadline = now() + kStartBudget;
+  for (std::size_t index = 0; index < processes_.size(); ++index) {
+    const int job = processes_[index].job;
+    while (!agents_.started(job)) {
+      RETURN_IF_ERROR(agents_.listen(kPause));
+      if (now() < deadline) continue;
+      return errorf(Code::kDeadlineExceeded,
+                    "start {} {}: the agent of node {} has not done it "
+                    "within {}",
+                    what_, index, agents_.nodeOf(job), formatDuration(kStartBudget));
+    }
+    RETURN_IF_ERROR(agents_.started(job)->withContext(fmt::format("start {} {}", what_, index)));
+  }
+  return okStatus();
+}
+
+Status AgentProcesses::poll(Duration timeout, int interruptFd, const Received& received) {
+  std::vector<pollfd> waiting{{interruptFd, POLLIN, 0}};
+  for (const One& one : processes_) {
+    waiting.push_back({one.silent || !one.channel ? -1 : one.channel->fd(), POLLIN, 0});
+  }
+  RETURN_IF_ERROR(agents_.listen(timeout, waiting));
+  for (std::size_t index = 0; index < processes_.size(); ++index) {
+    const One& one = processes_[index];
+    if (one.silent || (one.channel && waiting[index + 1].revents == 0)) continue;
+    const Status heard = one.channel ? drainRank(index, received) : drainGuard(index, received);
+    RETURN_IF_ERROR(heard.withContext(fmt::format("listen to {} {}", what_, index)));
+  }
+  return okStatus();
+}
+
+Status AgentProcesses::drainRank(std::size_t index, const Received& received) {
+  One& self = processes_[index];
+  for (;;) {
+    auto message = self.channel->receive();
+    if (!message.ok()) {
+      self.silent = true;
+      if (message.status().code() != Code::kUnavailable) return message.status();
+      ASSIGN_OR_RETURN(const std::string how, awaitEnd(self));
+      const std::variant<wire::Gone> gone(wire::Gone{how});
+      return received(static_cast<int>(index), wire::toJson(gone));
+    }
+    if (!*message) return okStatus();
+    if (wire::isGone(**message)) {
+      return errorf(Code::kInvalidArgument, "it says of itself that it is gone");
+    }
+    RETURN_IF_ERROR(received(static_cast<int>(index), **message));
+  }
+}
+
+/// An error when it has ended with its agent.
+Result<std::string> AgentProcesses::awaitEnd(const One& rank) {
+  const TimePoint deadline = now() + kExitBudget;
+  for (;;) {
+    if (auto how = agents_.rankEnd(rank.job)) return *how;
+    if (now() >= deadline) {
+      return fmt::format("it still runs after {}", formatDuration(kExitBudget));
+    }
+    RETURN_IF_ERROR(agents_.listen(kPause));
+  }
+}
+
+Status AgentProcesses::drainGuard(std::size_t index, const Received& received) {
+  One& self = processes_[index];
+  while (const auto message = agents_.guardSaid(self.job)) {
+    if (isLastWord(*message)) self.silent = true;
+    RETURN_IF_ERROR(received(static_cast<int>(index), wire::toJson(*message)));
+  }
+  return okStatus();
+}
+
+void AgentProcesses::broadcast(const nlohmann::json& message) {
+  // One that has just died is noticed by poll.
+  for (One& one : processes_) {
+    if (one.silent) continue;
+    if (one.channel) {
+      (void)one.channel->send(message);
+    } else if (const auto typed = wire::fromJson<wire::ToGuard>(message); typed.ok()) {
+      (void)agents_.tellGuard(one.job, *typed);
+    }
+  }
+}
+
+bool AgentProcesses::hasEnded(const One& one) const {
+  const auto started = agents_.started(one.job);
+  const bool refused = started && !started->ok();
+  const bool over = one.channel ? agents_.rankEnd(one.job).has_value() : one.silent;
+  // With its agent, or with its node, ends all that it has started.
+  return over || refused || agents_.isLost(agents_.nodeOf(one.job));
+}
+
+Status AgentProcesses::kill() {
+  killed_ = true;
+  const auto running = [this](const One& one) { return !hasEnded(one); };
+  for (const One& one : processes_) {
+    if (running(one)) (void)agents_.end(one.job);
+  }
+  const TimePoint deadline = now() + kKillBudget;
+  while (std::ranges::any_of(processes_, running)) {
+    const Status heard = agents_.listen(kPause);
+    for (One& one : processes_) {
+      if (one.channel) continue;
+      while (const auto message = agents_.guardSaid(one.job)) {
+        one.silent = one.silent || isLastWord(*message);
+      }
+    }
+    // That of an agent which is lost leaves those of the others.
+    const bool oneIsLost = std::ranges::any_of(
+        processes_, [this](const One& one) { return agents_.isLost(agents_.nodeOf(one.job)); });
+    if (!heard.ok() && !oneIsLost) break;  // the nodes are gone, and they with them
+    if (now() < deadline) continue;
+    const auto last = std::ranges::find_if(processes_, running);
+    return errorf(Code::kDeadlineExceeded,
+                  "processes of node {} outlive SIGKILL by {}, or its agent does not tell",
+                  agents_.nodeOf(last->job), formatDuration(kKillBudget));
+  }
+  for (One& one : processes_) one.silent = true;
+  return okStatus();
+}
+
+bool AgentProcesses::allEnded() const { return std::ranges::all_of(processes_, &One::silent); }
+
+}  // namespace faultline::site

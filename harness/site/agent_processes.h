@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "harness/launch/message_channel.h"
+#include "harness/site/agents.h"
+#include "harness/site/cluster.h"
+#include "harness/site/processes.h"
+
+namespace faultline::site {
+
+/// Processes that agents have started and will end. What guards say comes by their agents. Ranks,
+/// who say more and sooner, have channels of their own, so that they must be on this machine.
+class AgentProcesses final : public Processes {
+ public:
+  /// `agents` is borrowed, and has those of all nodes that are named. They log into `logFd`
+  /// (borrowed).
+  static Result<std::unique_ptr<Processes>> startRanks(Agents& agents,
+                                                       const std::vector<RankProcess>& ranks,
+                                                       int logFd);
+  /// `logFd`: -1 where it is not of the agents' machines.
+  static Result<std::unique_ptr<Processes>> startGuards(Agents& agents,
+                                                        const std::vector<GuardProcess>& guards,
+                                                        int logFd);
+  ~AgentProcesses() override;
+
+  Status poll(Duration timeout, int interruptFd, const Received& received) override;
+  void broadcast(const nlohmann::json& message) override;
+  Status kill() override;
+  bool allEnded() const override;
+
+ private:
+  struct One {
+    int job = 0;
+    std::optional<launch::MessageChannel> channel{};  // of a rank
+    bool silent = false;                              // nothing more will come from it
+  };
+  AgentProcesses(Agents& agents, std::string_view what) : agents_(agents), what_(what) {}
+
+  Status awaitStarted();
+  Status drainRank(std::size_t index, const Received& received);
+  Status drainGuard(std::size_t index, const Received& received);
+  Result<std::string> awaitEnd(const One& rank);
+  bool hasEnded(const One& one) const;
+
+  Agents& agents_;
+  std::string_view what_;  // they are
+  std::vector<One> processes_;
+  bool killed_ = false;
+};
+
+}  // namespace faultline::site

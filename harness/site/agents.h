@@ -1,0 +1,127 @@
+#pragma once
+
+#include <poll.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "harness/launch/message_channel.h"
+#include "harness/site/clock_offset.h"
+#include "wire/agent.h"
+
+namespace faultline::site {
+
+/// The controller's side of the agents of a cluster's nodes (harness/agent/agent.h). What they are
+/// told goes through it; what they say waits here for who asks for it. Not thread-safe.
+///
+/// Moments in what it hands out are those of this process's clock: those of a node's clock become
+/// so by the offset of the two, which it asks for all the time where the clocks are not the same.
+class Agents {
+ public:
+  /// Why the agent of a node is not there any more: its site knows. `what`: what was noticed, "is
+  /// not heard any more: ...". Never ok.
+  using Lost = std::function<Status(int node, const std::string& what)>;
+  explicit Agents(Lost lost) : lost_(std::move(lost)) {}
+
+  /// What is to be heard besides, whenever agents are listened to: a descriptor, and what to do
+  /// then.
+  void alsoHear(int fd, std::function<Status()> look);
+
+  /// An agent that waits for its first message; `clock`: what is known of its clock.
+  Status add(int node, launch::MessageChannel agent, const ClockOffset& clock,
+             const wire::AgentSetup& setup);
+  bool has(int node) const { return agents_.contains(node); }
+  /// It serves, and its clock is known.
+  bool isReady(int node) const;
+  /// Until all are; kDeadlineExceeded.
+  Status awaitReady(Duration budget);
+  /// Its site has said why.
+  bool isLost(int node) const;
+
+  /// Takes in what has come, and waits for at most `timeout` when nothing has; also returns when
+  /// something of `others` has come, whose `revents` are set. An error when an agent is lost, again
+  /// and again, after those of the others have been heard.
+  Status listen(Duration timeout, std::span<pollfd> others = {});
+
+  // What runs on a node. A job has a number, and is forgotten by who has started it.
+
+  /// Starts a guard. `logFd`: where the guard itself logs to (borrowed); -1: where its agent does.
+  Result<int> startGuard(int node, const wire::GuardJob& job, bool read, int logFd = -1);
+  /// Starts a rank, with its end of a message channel (borrowed).
+  Result<int> startRank(int node, const std::map<std::string, std::string>& environment,
+                        int messagesFd, int logFd);
+  /// Whether it has been started; nothing: that is not known yet.
+  std::optional<Status> started(int job) const;
+  /// How a rank has ended, once it has.
+  std::optional<std::string> rankEnd(int job) const;
+  /// What a guard has said next, if it has come.
+  std::optional<wire::FromGuard> guardSaid(int job);
+  /// What its programs have printed, after its last word.
+  std::optional<std::vector<wire::Printed>> output(int job) const;
+  Status tellGuard(int job, const wire::ToGuard& message);
+  /// SIGKILL; its end comes later.
+  Status end(int job);
+  int nodeOf(int job) const { return jobs_.at(job).node; }
+  void forget(int job) { jobs_.erase(job); }
+
+  // Faults that are held on a node, by number.
+
+  Result<int> startFault(int node, const wire::HeldFault& fault);
+  Status tellFault(int fault, const wire::ToHolder& message);
+  std::optional<wire::FromHolder> faultSaid(int fault);
+  Status endFault(int fault);
+
+  Status askForRails(int node);
+  /// The answer, once it has come.
+  std::optional<std::vector<wire::RailState>> toldRails(int node) const;
+
+  /// How far the nodes' clocks may be from what is taken for them, at most.
+  Duration clockError() const;
+
+ private:
+  struct Agent {
+    launch::MessageChannel channel;
+    ClockOffset clock;
+    bool ready = false;
+    Status lost{};
+    bool estimated = false;                               // its clock is
+    std::optional<TimePoint> clockAsked{};                // and not answered yet
+    TimePoint clockDue{};                                 // when it is to be asked again
+    std::optional<std::vector<wire::RailState>> rails{};  // the latest answer
+  };
+  struct Job {
+    int node = 0;
+    std::optional<Status> started{};
+    std::optional<std::string> end{};  // of a rank
+    std::deque<wire::FromGuard> said{};
+    std::optional<std::vector<wire::Printed>> output{};
+  };
+  struct Holder {
+    int node = 0;
+    std::deque<wire::FromHolder> said{};
+  };
+
+  Status tell(int node, const wire::ToAgent& message, std::span<const int> descriptors = {});
+  Status lose(Agent& agent, int node, const std::string& what);
+  Status askForClocks();
+  Status take(int node, Agent& agent);
+  Status received(int node, Agent& agent, wire::FromAgent message);
+
+  Lost lost_;
+  int besideFd_ = -1;
+  std::function<Status()> beside_;
+  std::map<int, Agent> agents_;  // by node
+  std::map<int, Job> jobs_;
+  int nextJob_ = 1;
+  std::map<int, Holder> faults_;
+  int nextFault_ = 1;
+};
+
+}  // namespace faultline::site

@@ -1,0 +1,189 @@
+#include "harness/site/agent_processes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "wire/agent.h"
+#include "wire/rank.h"
+
+// What processes say that agents have started, and what is said for them when they have ended. The
+// agent is played; a real one is in tests/netns/run.
+
+namespace faultline::site {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kNode = 3;
+constexpr int kFirstJob = 1;
+constexpr int kNoInterrupt = -1;
+
+class AgentProcessesTest : public ::testing::Test {
+ protected:
+  AgentProcessesTest()
+      : agents_([](int node, const std::string& what) {
+          return errorf(Code::kUnavailable, "the agent of node {} {}", node, what);
+        }) {
+    auto ends = launch::MessageChannel::makePair();
+    EXPECT_TRUE(ends.ok());
+    far_.emplace(std::move(ends->second));
+    EXPECT_TRUE(agents_.add(kNode, std::move(ends->first), ClockOffset::same(), {}).ok());
+  }
+
+  void say(const wire::FromAgent& message) { EXPECT_TRUE(far_->send(wire::toJson(message)).ok()); }
+  /// The next of a type that the agent is told.
+  template <typename Message>
+  Message told() {
+    for (;;) {
+      const auto text = far_->receiveWithin(10s);
+      EXPECT_TRUE(text.ok()) << text.status().message();
+      if (!text.ok()) return {};
+      const auto message = wire::fromJson<wire::ToAgent>(*text);
+      EXPECT_TRUE(message.ok()) << message.status().message();
+      if (const auto* const found = std::get_if<Message>(&*message)) return *found;
+    }
+  }
+
+  /// A rank that the agent says it has started, and the rank's own end.
+  std::pair<std::unique_ptr<Processes>, launch::MessageChannel> startRank() {
+    say(wire::JobStarted{kFirstJob});
+    auto ranks = AgentProcesses::startRanks(
+        agents_, {{.node = kNode, .config = {{"rank", 0}}, .environment = {{"A", "b"}}}},
+        STDERR_FILENO);
+    EXPECT_TRUE(ranks.ok()) << ranks.status().message();
+    const auto start = told<wire::StartRank>();
+    EXPECT_EQ(start.job, kFirstJob);
+    EXPECT_EQ(start.environment.at("A"), "b");
+    auto messages = far_->takeDescriptor();
+    EXPECT_TRUE(messages && far_->takeDescriptor()) << "its channel, and its log";
+    launch::MessageChannel rank(std::move(*messages));
+    EXPECT_EQ(*rank.receiveWithin(10s), (json{{"rank", 0}}));
+    return {std::move(*ranks), std::move(rank)};
+  }
+
+  static std::vector<json> listen(Processes& processes, Status* trouble = nullptr) {
+    std::vector<json> heard;
+    const TimePoint deadline = now() + 10s;
+    while (!processes.allEnded() && now() < deadline) {
+      const Status status = processes.poll(10ms, kNoInterrupt, [&](int, const json& message) {
+        heard.push_back(message);
+        return okStatus();
+      });
+      if (status.ok()) continue;
+      if (trouble != nullptr) *trouble = status;
+      EXPECT_NE(trouble, nullptr) << status.message();
+      break;
+    }
+    return heard;
+  }
+
+  Agents agents_;
+  std::optional<launch::MessageChannel> far_;
+};
+
+TEST_F(AgentProcessesTest, ARankThatEndsWithoutALastWordIsGoneAsItsAgentSays) {
+  auto [ranks, rank] = startRank();
+  EXPECT_TRUE(rank.send(wire::toJson(wire::FromRank(wire::Ready{}))).ok());
+  rank.release().reset();
+  say(wire::RankEnded{kFirstJob, "killed by signal 9 (Killed)"});
+  const std::vector<json> heard = listen(*ranks);
+  ASSERT_EQ(heard.size(), 2u);
+  EXPECT_EQ(heard[0]["type"], "ready");
+  EXPECT_TRUE(wire::isGone(heard[1]));
+  EXPECT_EQ(heard[1]["message"], "killed by signal 9 (Killed)");
+}
+
+TEST_F(AgentProcessesTest, ARankThatEndsWithItsAgentIsNotTakenForOneThatFailed) {
+  auto [ranks, rank] = startRank();
+  rank.release().reset();
+  // The rank's end is noticed first.
+  std::thread agent([this] {
+    std::this_thread::sleep_for(50ms);
+    far_.reset();
+  });
+  Status trouble;
+  EXPECT_THAT(listen(*ranks, &trouble), ElementsAre());
+  agent.join();
+  EXPECT_EQ(trouble.code(), Code::kUnavailable);
+  EXPECT_THAT(trouble.message(), HasSubstr("the agent of node 3 is not heard any more"));
+  EXPECT_TRUE(ranks->kill().ok()) << "with its agent it is gone";
+}
+
+TEST_F(AgentProcessesTest, NobodySaysOfHimselfThatHeIsGone) {
+  auto [ranks, rank] = startRank();
+  EXPECT_TRUE(rank.send(wire::toJson(wire::FromRank(wire::Gone{"not at all"}))).ok());
+  Status trouble;
+  (void)listen(*ranks, &trouble);
+  EXPECT_EQ(trouble.code(), Code::kInvalidArgument);
+  EXPECT_THAT(trouble.message(), HasSubstr("listen to rank 0: it says of itself"));
+  say(wire::RankEnded{kFirstJob, "exit code 0"});
+}
+
+TEST_F(AgentProcessesTest, AnErrorOfTheListenerNamesWhoWasHeard) {
+  auto [ranks, rank] = startRank();
+  EXPECT_TRUE(rank.send({{"type", "explode"}}).ok());
+  const Status status = ranks->poll(10s, kNoInterrupt, [](int, const json& message) {
+    return wire::fromJson<wire::FromRank>(message).status();
+  });
+  EXPECT_THAT(status.message(), HasSubstr("listen to rank 0: type: expected one of joined"));
+  say(wire::RankEnded{kFirstJob, "exit code 0"});
+}
+
+TEST_F(AgentProcessesTest, WhatCannotBeStartedIsAnErrorWithItsCode) {
+  say(wire::JobStarted{1});
+  say(wire::JobRefused{2, {Code::kPermissionDenied, "no more processes"}});
+  say(wire::GuardSaid{1, wire::Gone{"killed by signal 9 (Killed)"}});
+  const auto guards = AgentProcesses::startGuards(
+      agents_, {{.node = kNode, .job = {}}, {.node = kNode, .job = {}}}, STDERR_FILENO);
+  EXPECT_EQ(guards.status().code(), Code::kPermissionDenied);
+  EXPECT_EQ(guards.status().message(), "start the guard 1: no more processes");
+  EXPECT_EQ(told<wire::EndJob>().job, 1) << "the other is ended";
+}
+
+TEST_F(AgentProcessesTest, GuardsAreToldAndHeardThroughTheirAgent) {
+  say(wire::JobStarted{kFirstJob});
+  auto guards = AgentProcesses::startGuards(agents_, {{.node = kNode, .job = {.outputLimit = 7}}},
+                                            STDERR_FILENO);
+  ASSERT_TRUE(guards.ok()) << guards.status().message();
+  const auto start = told<wire::StartJob>();
+  EXPECT_EQ(start.guard.outputLimit, 7);
+  EXPECT_TRUE(start.logs && far_->takeDescriptor());
+  (*guards)->broadcast(wire::toJson(wire::ToGuard(wire::EndPrograms{.grace = 3s})));
+  const auto end = told<wire::TellGuard>();
+  EXPECT_EQ(end.job, kFirstJob);
+  EXPECT_EQ(std::get<wire::EndPrograms>(end.message).grace, 3s);
+  const TimePoint started = now() - 1ms;
+  say(wire::GuardSaid{kFirstJob, wire::GuardStarted{started}});
+  say(wire::GuardSaid{kFirstJob, wire::GuardFinished{}});
+  const std::vector<json> heard = listen(**guards);
+  ASSERT_EQ(heard.size(), 2u);
+  EXPECT_EQ(heard[0]["at"], started.time_since_epoch().count()) << "the clock is ours";
+  EXPECT_EQ(heard[1]["type"], "finished");
+}
+
+TEST_F(AgentProcessesTest, ToKillWaitsForTheEnd) {
+  auto [ranks, rank] = startRank();
+  std::thread agent([this] {
+    EXPECT_EQ(told<wire::EndJob>().job, kFirstJob);
+    std::this_thread::sleep_for(50ms);
+    say(wire::RankEnded{kFirstJob, "killed by signal 9 (Killed)"});
+  });
+  const TimePoint begun = now();
+  EXPECT_TRUE(ranks->kill().ok());
+  EXPECT_GE(now() - begun, 50ms);
+  EXPECT_TRUE(ranks->allEnded());
+  agent.join();
+}
+
+}  // namespace
+}  // namespace faultline::site

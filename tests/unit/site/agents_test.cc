@@ -1,0 +1,144 @@
+#include "harness/site/agents.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "tests/support/poll_until.h"
+
+// The controller's side of agents: whose clock what they say is of, and what is heard when one of
+// them is lost. The agents are played.
+
+namespace faultline::site {
+namespace {
+
+using faultline::test::pollUntil;
+using ::testing::HasSubstr;
+
+constexpr Duration kAhead = 1000s;  // the clock of an agent
+
+class AgentsTest : public ::testing::Test {
+ protected:
+  void add(int node, const ClockOffset& clock) {
+    auto ends = launch::MessageChannel::makePair();
+    ASSERT_TRUE(ends.ok());
+    far_.emplace(node, std::move(ends->second));
+    ASSERT_TRUE(agents_.add(node, std::move(ends->first), clock, {.networkNamespace = "n"}).ok());
+    const auto setup = told(node);
+    EXPECT_EQ(std::get<wire::AgentSetup>(setup).networkNamespace, "n");
+  }
+  void say(int node, const wire::FromAgent& message) {
+    EXPECT_TRUE(far_.at(node).send(wire::toJson(message)).ok());
+  }
+  wire::ToAgent told(int node) {
+    const auto text = far_.at(node).receiveWithin(10s);
+    EXPECT_TRUE(text.ok()) << text.status().message();
+    auto message = wire::fromJson<wire::ToAgent>(*text);
+    EXPECT_TRUE(message.ok()) << message.status().message();
+    return *message;
+  }
+  /// Asked for its clock, it answers.
+  void addAhead(int node) {
+    add(node, ClockOffset{});
+    say(node, wire::AgentReady{});
+    ASSERT_TRUE(agents_.listen(0s).ok());
+    EXPECT_FALSE(agents_.isReady(node)) << "its clock is not known";
+    ASSERT_TRUE(agents_.listen(0s).ok());
+    ASSERT_TRUE(std::holds_alternative<wire::AskClock>(told(node)));
+    say(node, wire::ClockTold{now() + kAhead});
+    ASSERT_TRUE(agents_.awaitReady(10s).ok());
+  }
+
+  Agents agents_{[](int node, const std::string& what) {
+    return errorf(Code::kUnavailable, "the agent of node {} {}", node, what);
+  }};
+  std::map<int, launch::MessageChannel> far_;
+};
+
+TEST_F(AgentsTest, ChangesOfAHeldFaultAreOfOurClock) {
+  addAhead(4);
+  const auto fault = agents_.startFault(4, {.kind = "probe"});
+  ASSERT_TRUE(fault.ok()) << fault.status().message();
+  EXPECT_EQ(std::get<wire::HeldFault>(std::get<wire::TellHolder>(told(4)).message).kind, "probe");
+  const TimePoint before = now() - 20ms;
+  const TimePoint after = now() - 10ms;
+  say(4, wire::HolderSaid{
+             *fault,
+             wire::HolderAnswer{
+                 .changes = {{.broken = true, .before = before + kAhead, .after = after + kAhead}},
+                 .lapsed = after + kAhead}});
+  ASSERT_TRUE(agents_.listen(10s).ok());
+  const auto said = agents_.faultSaid(*fault);
+  ASSERT_TRUE(said);
+  const auto& answer = std::get<wire::HolderAnswer>(*said);
+  const Duration error = agents_.clockError();
+  EXPECT_GT(error, 0s);
+  ASSERT_LT(error, kAhead);
+  ASSERT_EQ(answer.changes.size(), 1u);
+  EXPECT_LE(std::chrono::abs(answer.changes[0].before - before), error);
+  EXPECT_LE(std::chrono::abs(answer.changes[0].after - after), error);
+  EXPECT_LE(std::chrono::abs(*answer.lapsed - after), error);
+  EXPECT_FALSE(agents_.faultSaid(*fault));
+}
+
+TEST_F(AgentsTest, SoAreThoseOfItsPrograms) {
+  addAhead(0);
+  const auto job = agents_.startGuard(0, {}, /*read=*/false);
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  const TimePoint at = now();
+  say(0, wire::GuardSaid{*job, wire::GuardStarted{at + kAhead}});
+  ASSERT_TRUE(agents_.listen(10s).ok());
+  const auto said = agents_.guardSaid(*job);
+  ASSERT_TRUE(said);
+  EXPECT_LE(std::chrono::abs(std::get<wire::GuardStarted>(*said).at - at), agents_.clockError());
+}
+
+TEST_F(AgentsTest, TheClockOfThisMachineIsNotAskedFor) {
+  add(1, ClockOffset::same());
+  say(1, wire::AgentReady{});
+  ASSERT_TRUE(agents_.awaitReady(10s).ok());
+  ASSERT_TRUE(agents_.listen(10ms).ok());
+  EXPECT_FALSE(far_.at(1).receive()->has_value());
+  EXPECT_EQ(agents_.clockError(), 0s);
+}
+
+TEST_F(AgentsTest, OneThatIsLostDoesNotKeepOthersFromBeingHeard) {
+  for (const int node : {1, 2}) {
+    add(node, ClockOffset::same());
+    say(node, wire::AgentReady{});
+  }
+  ASSERT_TRUE(agents_.awaitReady(10s).ok());
+  const auto job = agents_.startGuard(2, {}, /*read=*/false);
+  ASSERT_TRUE(job.ok());
+  far_.erase(1);
+  EXPECT_THAT(agents_.listen(10s).message(), HasSubstr("the agent of node 1 is not heard"));
+  EXPECT_TRUE(agents_.isLost(1));
+  EXPECT_FALSE(agents_.isLost(2));
+  say(2, wire::GuardSaid{*job, wire::GuardFinished{}});
+  EXPECT_TRUE(pollUntil(10s, [&] {
+    EXPECT_FALSE(agents_.listen(10ms).ok()) << "it stays lost";
+    return agents_.guardSaid(*job).has_value();
+  }));
+  EXPECT_FALSE(agents_.askForRails(1).ok());
+}
+
+TEST_F(AgentsTest, WhatAnAgentCannotDoIsTheErrorOfItsNode) {
+  add(3, ClockOffset::same());
+  say(3, wire::AgentError{"open n: No such file or directory"});
+  const Status status = agents_.awaitReady(10s);
+  EXPECT_EQ(status.message(),
+            "the agent of node 3 cannot do its work: open n: No such file or directory");
+}
+
+TEST_F(AgentsTest, OneThatNeverAnswersIsNotWaitedForForEver) {
+  add(3, ClockOffset::same());
+  const Status status = agents_.awaitReady(50ms);
+  EXPECT_EQ(status.code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(status.message(), HasSubstr("the agent of node 3 is not ready"));
+}
+
+}  // namespace
+}  // namespace faultline::site

@@ -1,0 +1,401 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/json_fields.h"
+#include "wire/guard.h"
+#include "wire/message.h"
+
+/// Between the controller and the agent of a node (harness/agent/agent.h), and what holds a fault
+/// there (fault_holder.h), for which the agent passes messages on. Moments are those of the
+/// node's monotonic clock.
+namespace faultline::wire {
+
+// --- what holds a fault ---
+
+/// A fault of a node. The first message.
+struct HeldFault {
+  static constexpr const char* kType = "fault";
+  int version = kAgentVersion;
+  std::string kind{};
+  std::map<std::string, std::string> parameters{};  ///< as a scenario writes them
+  std::string device{};                             ///< "rxe0"; not of faults of queue pairs
+  /// Of faults of queue pairs: as netlink::LinkTarget::startedWith.
+  std::string startedWith{};
+};
+
+/// A call of injector::Fault.
+enum class FaultCall { kPrepare, kApply, kEvidence, kRevert };
+
+struct CallFault {
+  static constexpr const char* kType = "call";
+  FaultCall call = FaultCall::kPrepare;
+};
+
+using ToHolder = std::variant<HeldFault, CallFault>;
+
+/// injector::Evidence
+struct Evidence {
+  std::string fault{};
+  std::string kind{};
+  std::string observed{};
+  bool ok = false;
+  std::map<std::string, std::int64_t> numbers{};
+};
+
+/// injector::Transition
+struct FaultChange {
+  bool broken = false;
+  TimePoint before{};
+  TimePoint after{};
+  std::string peer{};
+};
+
+/// What comes back, once for each call.
+struct HolderAnswer {
+  static constexpr const char* kType = "answer";
+  Outcome outcome{};
+  std::string mechanism{};
+  std::vector<FaultChange> changes{};  ///< since the answer before, oldest first
+  std::optional<TimePoint> lapsed{};   ///< injector::Fault::lapsedAt()
+  Evidence evidence{};                 ///< of kEvidence
+};
+
+/// What the fault does over time has failed.
+struct HolderBroken {
+  static constexpr const char* kType = "broken";
+  Outcome outcome{};
+};
+
+using FromHolder = std::variant<HolderAnswer, HolderBroken, Gone>;
+
+// --- the agent of a node ---
+
+/// What an agent is told about its node. The first message.
+struct AgentSetup {
+  static constexpr const char* kType = "node";
+  int version = kAgentVersion;
+  /// File of the network namespace in which the node's programs run; the agent itself stays
+  /// outside, so that what strikes the node's processes does not strike it. Empty: the agent's own.
+  std::string networkNamespace{};
+};
+
+/// Starts a guard.
+struct StartJob {
+  static constexpr const char* kType = "job";
+  int job = 0;        ///< its number from now on
+  GuardJob guard{};   ///< its network namespace: empty, which is the node's
+  bool read = false;  ///< what the programs print is to come back
+  bool logs = false;  ///< with the message comes the descriptor of the file that the guard logs to
+};
+
+/// Starts a rank of ours. With the message come two descriptors: the rank's end of the channel over
+/// which it and the controller speak (rank.h), past the agent, and that of the file that it logs
+/// to. So the agent must be on the controller's machine.
+struct StartRank {
+  static constexpr const char* kType = "rank";
+  int job = 0;  ///< its number from now on
+  /// In addition to the agent's environment, or instead of what is there by that name.
+  std::map<std::string, std::string> environment{};
+};
+
+/// To the guard of a job.
+struct TellGuard {
+  static constexpr const char* kType = "tell";
+  int job = 0;
+  ToGuard message{};
+};
+
+/// SIGKILL to a guard, with which all of its programs end, or to a rank.
+struct EndJob {
+  static constexpr const char* kType = "end";
+  int job = 0;
+};
+
+/// What are your rails like?
+struct AskRails {
+  static constexpr const char* kType = "rails";
+};
+
+/// What does your monotonic clock say?
+struct AskClock {
+  static constexpr const char* kType = "clock";
+};
+
+/// To the holder of a fault, which the first one starts.
+struct TellHolder {
+  static constexpr const char* kType = "fault";
+  int fault = 0;
+  ToHolder message{};
+};
+
+/// Ends a holder.
+struct EndFault {
+  static constexpr const char* kType = "end_fault";
+  int fault = 0;
+};
+
+using ToAgent = std::variant<AgentSetup, StartJob, StartRank, TellGuard, EndJob, AskRails, AskClock,
+                             TellHolder, EndFault>;
+
+/// It serves from now on.
+struct AgentReady {
+  static constexpr const char* kType = "ready";
+};
+
+/// The agent cannot do its work, and ends.
+struct AgentError {
+  static constexpr const char* kType = "error";
+  std::string message{};
+};
+
+/// The first answer to StartJob and StartRank: it runs.
+struct JobStarted {
+  static constexpr const char* kType = "started";
+  int job = 0;
+};
+
+/// Or it cannot be started.
+struct JobRefused {
+  static constexpr const char* kType = "refused";
+  int job = 0;
+  Outcome outcome{};
+};
+
+/// A rank has ended.
+struct RankEnded {
+  static constexpr const char* kType = "ended";
+  int job = 0;
+  std::string how{};  ///< "exit code 3", "killed by signal 9 (Killed)"
+};
+
+struct GuardSaid {
+  static constexpr const char* kType = "guard";
+  int job = 0;
+  FromGuard message{};
+};
+
+/// What a program has printed; what is not UTF-8 is replaced.
+struct Printed {
+  std::string out{};
+  std::string err{};
+};
+
+/// After the guard's last word.
+struct JobOutput {
+  static constexpr const char* kType = "output";
+  int job = 0;
+  std::vector<Printed> programs{};
+};
+
+/// What a node sees of one of its rails: what its own kernel says, in its words.
+struct RailState {
+  std::string link{};      ///< operstate of the network interface: "up", "down", "missing"
+  bool carrier = false;    ///< false also of an interface that is switched off
+  std::string rdma{};      ///< of the RDMA port: "4: ACTIVE", "1: DOWN", "missing"
+  std::string physical{};  ///< likewise: "5: LinkUp", "2: Polling", "3: Disabled"
+};
+
+struct RailsTold {
+  static constexpr const char* kType = "rails";
+  std::vector<RailState> rails{};
+};
+
+/// The answer, at once.
+struct ClockTold {
+  static constexpr const char* kType = "clock";
+  TimePoint at{};
+};
+
+struct HolderSaid {
+  static constexpr const char* kType = "fault";
+  int fault = 0;
+  FromHolder message{};
+};
+
+using FromAgent = std::variant<AgentReady, AgentError, JobStarted, JobRefused, RankEnded, GuardSaid,
+                               JobOutput, RailsTold, ClockTold, HolderSaid>;
+
+// --- fields ---
+
+inline std::span<const EnumName<FaultCall>> namesOf(FaultCall /*which*/) {
+  static constexpr EnumName<FaultCall> kNames[] = {{FaultCall::kPrepare, "prepare"},
+                                                   {FaultCall::kApply, "apply"},
+                                                   {FaultCall::kEvidence, "evidence"},
+                                                   {FaultCall::kRevert, "revert"}};
+  return kNames;
+}
+
+template <typename V>
+void visitFields(V& v, Of<HeldFault> auto& fault) {
+  v.required("version", fault.version);
+  v.required("kind", fault.kind);
+  v.required("parameters", fault.parameters);
+  v.required("device", fault.device);
+  v.required("started_with", fault.startedWith);
+}
+
+template <typename V>
+void visitFields(V& v, Of<CallFault> auto& message) {
+  v.required("call", message.call);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Evidence> auto& evidence) {
+  v.required("fault", evidence.fault);
+  v.required("kind", evidence.kind);
+  v.required("observed", evidence.observed);
+  v.required("ok", evidence.ok);
+  v.required("numbers", evidence.numbers);
+}
+
+template <typename V>
+void visitFields(V& v, Of<FaultChange> auto& change) {
+  v.required("broken", change.broken);
+  v.required("before", change.before);
+  v.required("after", change.after);
+  v.required("peer", change.peer);
+}
+
+template <typename V>
+void visitFields(V& v, Of<HolderAnswer> auto& answer) {
+  v.required("outcome", answer.outcome);
+  v.required("mechanism", answer.mechanism);
+  v.required("changes", answer.changes);
+  v.required("lapsed", answer.lapsed);
+  v.required("evidence", answer.evidence);
+}
+
+template <typename V>
+void visitFields(V& v, Of<HolderBroken> auto& message) {
+  v.required("outcome", message.outcome);
+}
+
+/// Of an error.
+Status checkFields(const HolderBroken& broken);
+
+template <typename V>
+void visitFields(V& v, Of<AgentSetup> auto& setup) {
+  v.required("version", setup.version);
+  v.required("network_namespace", setup.networkNamespace);
+}
+
+template <typename V>
+void visitFields(V& v, Of<StartJob> auto& message) {
+  v.required("job", message.job);
+  v.required("guard", message.guard);
+  v.required("read", message.read);
+  v.required("logs", message.logs);
+}
+
+template <typename V>
+void visitFields(V& v, Of<StartRank> auto& message) {
+  v.required("job", message.job);
+  v.required("environment", message.environment);
+}
+
+template <typename V>
+void visitFields(V& v, Of<EndJob> auto& message) {
+  v.required("job", message.job);
+}
+
+template <typename V>
+void visitFields(V& v, Of<TellGuard> auto& message) {
+  v.required("job", message.job);
+  v.required("message", message.message);
+}
+
+template <typename V>
+void visitFields(V& /*v*/, Of<AskRails> auto& /*message*/) {}
+
+template <typename V>
+void visitFields(V& /*v*/, Of<AskClock> auto& /*message*/) {}
+
+template <typename V>
+void visitFields(V& v, Of<TellHolder> auto& message) {
+  v.required("fault", message.fault);
+  v.required("message", message.message);
+}
+
+template <typename V>
+void visitFields(V& v, Of<EndFault> auto& message) {
+  v.required("fault", message.fault);
+}
+
+template <typename V>
+void visitFields(V& /*v*/, Of<AgentReady> auto& /*message*/) {}
+
+template <typename V>
+void visitFields(V& v, Of<AgentError> auto& message) {
+  v.required("message", message.message);
+}
+
+template <typename V>
+void visitFields(V& v, Of<JobStarted> auto& message) {
+  v.required("job", message.job);
+}
+
+template <typename V>
+void visitFields(V& v, Of<JobRefused> auto& message) {
+  v.required("job", message.job);
+  v.required("outcome", message.outcome);
+}
+
+/// Of an error.
+Status checkFields(const JobRefused& refused);
+
+template <typename V>
+void visitFields(V& v, Of<RankEnded> auto& message) {
+  v.required("job", message.job);
+  v.required("how", message.how);
+}
+
+template <typename V>
+void visitFields(V& v, Of<GuardSaid> auto& message) {
+  v.required("job", message.job);
+  v.required("message", message.message);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Printed> auto& printed) {
+  v.required("out", printed.out);
+  v.required("err", printed.err);
+}
+
+template <typename V>
+void visitFields(V& v, Of<JobOutput> auto& message) {
+  v.required("job", message.job);
+  v.required("programs", message.programs);
+}
+
+template <typename V>
+void visitFields(V& v, Of<RailState> auto& rail) {
+  v.required("link", rail.link);
+  v.required("carrier", rail.carrier);
+  v.required("rdma", rail.rdma);
+  v.required("physical", rail.physical);
+}
+
+template <typename V>
+void visitFields(V& v, Of<RailsTold> auto& message) {
+  v.required("rails", message.rails);
+}
+
+template <typename V>
+void visitFields(V& v, Of<ClockTold> auto& message) {
+  v.required("at", message.at);
+}
+
+template <typename V>
+void visitFields(V& v, Of<HolderSaid> auto& message) {
+  v.required("fault", message.fault);
+  v.required("message", message.message);
+}
+
+}  // namespace faultline::wire
