@@ -39,16 +39,9 @@ std::unique_ptr<Renderer> makeJsonRenderer() { return std::make_unique<JsonRende
 
 std::vector<std::unique_ptr<Renderer>> allRenderers() {
   std::vector<std::unique_ptr<Renderer>> renderers;
-  renderers.push_back(makeJsonRenderer());
-  renderers.push_back(makeCsvRenderer());
-#ifdef FAULTLINE_JUNIT
-  renderers.push_back(makeJunitRenderer());
-#endif
-  renderers.push_back(makeTraceRenderer());
-  renderers.push_back(makePrometheusRenderer());
-  renderers.push_back(makeCollectivesRenderer());
-  renderers.push_back(makeHtmlRenderer());
-  renderers.push_back(makeMarkdownRenderer());
+#define FAULTLINE_MADE(Name) renderers.push_back(make##Name##Renderer());
+  FAULTLINE_RENDERERS(FAULTLINE_MADE)
+#undef FAULTLINE_MADE
   return renderers;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "reports/renderer_list.h"
 #include "reports/result.h"
 
 namespace faultline::reports {
@@ -27,20 +28,12 @@ class Renderer {
   Status render(const ScenarioResult& result, const std::string& directory) const;
 };
 
-std::unique_ptr<Renderer> makeJsonRenderer();
-std::unique_ptr<Renderer> makeCsvRenderer();
-/// Only where the build had tinyxml2 (FAULTLINE_JUNIT is defined).
-std::unique_ptr<Renderer> makeJunitRenderer();
-std::unique_ptr<Renderer> makeTraceRenderer();
-std::unique_ptr<Renderer> makePrometheusRenderer();
-std::unique_ptr<Renderer> makeHtmlRenderer();
-/// What a pull request shows (markdown.h).
-std::unique_ptr<Renderer> makeMarkdownRenderer();
+/// Each renderer's own: makeCsvRenderer() and so on, beside its class.
+#define FAULTLINE_DECLARED(Name) std::unique_ptr<Renderer> make##Name##Renderer();
+FAULTLINE_RENDERERS(FAULTLINE_DECLARED)
+#undef FAULTLINE_DECLARED
 
-/// What nccl-tests prints, for results with collective calls.
-std::unique_ptr<Renderer> makeCollectivesRenderer();
-
-/// All of them; result.json first, because it is what the others can be made from again.
+/// All of them, in the order of renderer_list.h.
 std::vector<std::unique_ptr<Renderer>> allRenderers();
 
 /// The names of the files that a result gets.
