@@ -62,7 +62,7 @@ bool isGone(const nlohmann::json& message);
 
 /// Whether T is one of these: for who handles each kind of message, or says that it does not.
 template <typename T, typename... Ts>
-inline constexpr bool isOneOf = (std::is_same_v<T, Ts> || ...);
+inline constexpr bool kIsOneOf = (std::is_same_v<T, Ts> || ...);
 
 /// The object of a message, or of a struct that is one by itself.
 template <typename T>

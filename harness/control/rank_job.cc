@@ -81,8 +81,8 @@ class RankJob final : public Job {
   void heard(int rank, const wire::Gone& message);
   template <typename Message>
   void heard(int /*rank*/, const Message& /*message*/) {
-    static_assert(wire::isOneOf<Message, wire::Joined, wire::Begin, wire::Checked, wire::Events,
-                                wire::Rate, wire::Token, wire::Served>,
+    static_assert(wire::kIsOneOf<Message, wire::Joined, wire::Begin, wire::Checked, wire::Events,
+                                 wire::Rate, wire::Token, wire::Served>,
                   "these are recorded, and no more");
   }
   /// As note(event::Heard), without a copy of the message for the record.

@@ -100,7 +100,7 @@ void RunRecord::heard(int rank, TimePoint at, const wire::FromRank& message) {
       error(rank, at, one.message);
     } else {
       static_assert(
-          wire::isOneOf<T, wire::Joined, wire::Ready, wire::Alive, wire::Shrunk, wire::Gone>,
+          wire::kIsOneOf<T, wire::Joined, wire::Ready, wire::Alive, wire::Shrunk, wire::Gone>,
           "what is to be kept of it?");
     }
   };

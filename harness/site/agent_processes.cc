@@ -22,7 +22,7 @@ constexpr Duration kExitBudget = 200ms;
 bool isLastWord(const wire::FromGuard& message) {
   return std::visit(
       []<typename Message>(const Message&) {
-        return wire::isOneOf<Message, wire::GuardFinished, wire::GuardError, wire::Gone>;
+        return wire::kIsOneOf<Message, wire::GuardFinished, wire::GuardError, wire::Gone>;
       },
       message);
 }

@@ -77,10 +77,11 @@ Status takeOwn(RankConfig& config) {
   const auto read = jobKind(*config.workload.kind).read;
   if (read == nullptr) {
     if (config.own.is_null()) return okStatus();
-    return errorf(Code::kInvalidArgument, "own: a workload {} has none",
+    return errorf(Code::kInvalidArgument,
+                  "configuration.own: expected null: a workload {} has no values of its own",
                   config.workload.kind->name);
   }
-  RETURN_IF_ERROR(read(config.own, config.workload).withContext("own"));
+  RETURN_IF_ERROR(read(config.own, config.workload).withContext("configuration.own"));
   config.own = nullptr;
   return okStatus();
 }

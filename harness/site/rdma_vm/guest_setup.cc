@@ -71,7 +71,7 @@ std::string lineOf(const std::string& path) {
   return line;
 }
 
-std::string orMissing(std::string text) { return text.empty() ? kMissing : text; }
+std::string orMissing(const std::string& text) { return text.empty() ? kMissing : text; }
 
 Status awaitActive(int rails) {
   const TimePoint deadline = now() + kActiveBudget;

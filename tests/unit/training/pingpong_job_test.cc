@@ -76,14 +76,16 @@ TEST(PingpongJobTest, ItsValuesReachRanksOrAreRefused) {
     return std::string(rankConfigFromJson(changed).status().message());
   };
   using ::testing::HasSubstr;
-  EXPECT_THAT(whyNot([](auto& json) { json["workload"]["own"]["size"] = 0; }), HasSubstr("own"));
-  EXPECT_THAT(whyNot([](auto& json) { json["workload"]["own"]["more"] = 1; }), HasSubstr("own"));
+  EXPECT_THAT(whyNot([](auto& json) { json["own"]["size"] = 0; }),
+              HasSubstr("configuration.own: "));
+  EXPECT_THAT(whyNot([](auto& json) { json["own"]["more"] = 1; }),
+              HasSubstr("configuration.own: "));
   EXPECT_THAT(whyNot([](auto& json) { json["workload"]["kind"] = "training"; }),
-              HasSubstr("another workload"));
+              HasSubstr("a workload training has no values of its own"));
   EXPECT_THAT(whyNot([](auto& json) { json["workload"]["kind"] = "prayer"; }),
-              HasSubstr("unknown word"));
+              HasSubstr("kind: expected one of"));
   EXPECT_THAT(whyNot([](auto& json) { json["workload"]["kind"] = "command"; }),
-              HasSubstr("another workload"));
+              HasSubstr("has no ranks"));
   EXPECT_THAT(whyNot([](auto& json) { json["size"] = 3; }), HasSubstr("odd"));
 }
 

@@ -51,6 +51,10 @@ class Filler {
       value = 3us;
     } else if constexpr (std::is_enum_v<T>) {
       value = namesOf(value).back().value;
+    } else if constexpr (Named<T>) {
+      value = namesOf(value).front().value;
+    } else if constexpr (nlohmann::detail::is_basic_json<T>::value) {
+      value = nullptr;  // anything; the first workload has nothing of its own
     } else {
       Filler filler;
       visitFields(filler, value);

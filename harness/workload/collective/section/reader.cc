@@ -33,7 +33,7 @@ class SweepReader {
     sweep.operations = words("operations", schedule::collectiveFromName);
     sweep.dtypes = words("dtypes", reduction::dataTypeFromName);
     sweep.ops = words("ops", reduction::reduceOpFromName);
-    const std::string place = values.get<std::string>("workload.collective.place");
+    const auto& place = values.get<std::string>("workload.collective.place");
     sweep.place = place == "both" ? Place::kBoth : place == "in" ? Place::kIn : Place::kOut;
     sweep.settleCalls = integer(values, path + ".settle_calls");
     sweep.sizes.clear();

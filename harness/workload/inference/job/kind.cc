@@ -6,7 +6,8 @@ namespace {
 
 void checkServed(const RankConfig& config, const JobKind::Fail& fail) {
   const scenario::Workload& workload = config.workload;
-  if (!workload.model || !workload.serving || !config.server) fail("server", "is missing");
+  if (workload.model && workload.serving && config.server) return;
+  fail("server", "a server needs it, workload.training and workload.serving");
 }
 
 }  // namespace

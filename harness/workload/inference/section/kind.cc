@@ -127,7 +127,6 @@ constinit const WorkloadKind kInferenceWorkload{
     .estimate = timeOfArrivals,
     .iterations = [](const Workload& workload) { return workload.iterations; },
     .counts = countsOfServed,
-    .counts = countsOfServed,
     .dataOfRank = trainingData,
     .tellers = firstRanks,
     .inWords = serverInWords,
