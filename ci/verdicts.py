@@ -25,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CORES_OF_A_LANE = 2
 TIMES = 3
+SECONDS_TO_END = 60
 NOT_HERE = ("gpu/", "rdma/")
 
 
@@ -37,7 +38,11 @@ def verdict(program, scenario, folder, cores, seconds):
         _, said = run.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         run.terminate()
-        run.communicate()
+        try:
+            run.communicate(timeout=SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            run.communicate()
         return "late", []
     try:
         result = json.loads((folder / "result.json").read_text())
@@ -49,6 +54,8 @@ def verdict(program, scenario, folder, cores, seconds):
 
 def file_for(program, scenario):
     """The scenario as the program's own checkout has it (BUILD/faultline lies in it)."""
+    if not scenario.is_relative_to(ROOT):
+        return scenario
     own = Path(program).parent.parent / scenario.relative_to(ROOT)
     return own if own.exists() else scenario
 
@@ -77,15 +84,17 @@ def main():
         why = []
         name = str(scenario.relative_to(ROOT)) if scenario.is_relative_to(ROOT) else str(scenario)
         cores = free.get()
-        for time in range(TIMES):
-            for which, program in programs.items():
-                folder = Path(out) / f"{name.removesuffix('.yaml').replace('/', '.')}.{which}.{time}"
-                one, missed = verdict(program, file_for(program, scenario), folder, cores, seconds)
-                said[which].append(one)
-                why += [f"    {which}: {text}" for text in missed]
-            if said["old"][-1] == said["new"][-1]:
-                break
-        free.put(cores)
+        try:
+            for time in range(TIMES):
+                for which, program in programs.items():
+                    folder = Path(out) / f"{name.removesuffix('.yaml').replace('/', '.')}.{which}.{time}"
+                    one, missed = verdict(program, file_for(program, scenario), folder, cores, seconds)
+                    said[which].append(one)
+                    why += [f"    {which}: {text}" for text in missed]
+                if said["old"][-1] == said["new"][-1]:
+                    break
+        finally:
+            free.put(cores)
         same = said["old"][-1] == said["new"][-1] and len(said["old"]) == 1
         worse = said["new"].count("pass") < said["old"].count("pass")
         print(f"{name:45} old {' '.join(said['old']):20} new {' '.join(said['new']):20}"

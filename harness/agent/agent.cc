@@ -28,6 +28,13 @@ constexpr Duration kSetupBudget = 30s;
 // One that has closed its messages is on its way out: its exit status comes soon.
 constexpr Duration kExitBudget = 200ms;
 
+/// What a child says; an error when it says what only others say of it.
+template <typename Protocol>
+Result<Protocol> spoken(const json& message) {
+  if (!wire::isGone(message)) return wire::fromJson<Protocol>(message);
+  return errorf(Code::kInvalidArgument, "it says of itself that it is gone");
+}
+
 class Agent {
  public:
   Agent(launch::MessageChannel& controller, const LookAtRails& rails)
@@ -213,7 +220,7 @@ Status Agent::relay(int id, Job& job) {
       return tell(wire::GuardSaid{id, wire::Gone{howItEnded(*job.guard)}});
     }
     if (!*message) return okStatus();
-    auto said = wire::fromJson<wire::FromGuard>(**message);
+    auto said = spoken<wire::FromGuard>(**message);
     if (!said.ok()) {  // its guard ends with the job
       job.spoken = true;
       return tell(wire::GuardSaid{id, wire::Gone{said.status().message()}});
@@ -258,7 +265,7 @@ Status Agent::relayHolder(int id, launch::Process& holder) {
   for (;;) {
     const Result<std::optional<json>> message = holder.messages().receive();
     if (message.ok() && !*message) return okStatus();
-    auto said = message.ok() ? wire::fromJson<wire::FromHolder>(**message)
+    auto said = message.ok() ? spoken<wire::FromHolder>(**message)
                              : Result<wire::FromHolder>(message.status());
     if (!said.ok()) {
       faults_.erase(id);  // which takes the fault back

@@ -280,8 +280,10 @@ Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) 
   entry.fault->lastsFor(entry.spec.durationOf(entry.strikes.size()));
   if (const Status applied = entry.fault->apply(); !applied.ok()) {
     const Status reverted = entry.fault->revert();
-    return (reverted.ok() ? applied : reverted)
-        .withContext(fmt::format("{} {}", reverted.ok() ? "apply" : "revert", entry.spec.kind));
+    if (reverted.ok()) return applied.withContext("apply " + entry.spec.kind);
+    return Status(reverted.code(),
+                  fmt::format("apply {0}: {1}; and then: revert {0}: {2}", entry.spec.kind,
+                              applied.message(), reverted.message()));
   }
   const auto& transitions = entry.fault->transitions();
   Strike& strike = entry.strikes.emplace_back();

@@ -97,6 +97,10 @@ ssize_t MessageChannel::receivePart(char* into, std::size_t size) {
       descriptors_.emplace_back(fd);
     }
   }
+  if (header.msg_flags & MSG_CTRUNC) {  // the kernel closes what finds no place in this process
+    errno = EMFILE;
+    return -1;
+  }
   return got;
 }
 

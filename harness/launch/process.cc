@@ -168,8 +168,8 @@ Result<Pipe> makePipe() {
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-/// fork, or into a process namespace of its own. The caller has one thread, and the child only
-/// makes system calls: glibc need not know of it.
+/// fork, or into a process namespace of its own, of which glibc does not know: other threads of the
+/// caller hold no lock of its (SpawnOptions::body).
 pid_t forkInto(bool own_process_namespace) {
   if (!own_process_namespace) return ::fork();
   const unsigned long flags = CLONE_NEWPID | CLONE_NEWNS | SIGCHLD;

@@ -39,7 +39,9 @@ Result<std::unique_ptr<Processes>> AgentProcesses::startRanks(Agents& agents,
                      agents.startRank(rank.node, rank.environment, ends.second.fd(), logFd));
     started->processes_.push_back({.job = job, .channel = std::move(ends.first)});
     // It waits in the channel. One that cannot be started does not read it, which is told below.
-    (void)started->processes_.back().channel->send(rank.config);
+    const Status sent = started->processes_.back().channel->send(rank.config);
+    if (sent.ok() || sent.code() == Code::kUnavailable) continue;
+    return sent.withContext(fmt::format("start rank {}", started->processes_.size() - 1));
   }
   RETURN_IF_ERROR(started->awaitStarted());
   return std::unique_ptr<Processes>(std::move(started));

@@ -128,7 +128,7 @@ Status Agents::take(int node, Agent& agent) {
     if (!*message) return okStatus();
     auto said = wire::fromJson<wire::FromAgent>(**message);
     if (!said.ok()) {
-      return said.status().withContext(fmt::format("listen to the agent of node {}", node));
+      return lose(agent, node, "says what nobody understands: " + said.status().message());
     }
     RETURN_IF_ERROR(received(node, agent, std::move(*said)));
   }

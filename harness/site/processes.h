@@ -8,8 +8,9 @@
 
 namespace faultline::site {
 
-/// Processes of ours on the nodes of a cluster, each with a message channel: ranks, or the guards
-/// of nodes. Started together, ended together; none outlives this object. Not thread-safe.
+/// Processes of ours on the nodes of a cluster: ranks, each with a channel of its own, or guards,
+/// which are heard through their agent. Started together, ended together; none outlives this
+/// object. Not thread-safe.
 class Processes {
  public:
   virtual ~Processes() = default;

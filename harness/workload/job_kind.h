@@ -22,10 +22,13 @@ struct JobKind {
   using Fail = std::function<void(const char* field, const std::string& why)>;
   void (*check)(const RankConfig& config, const Fail& fail) = nullptr;
 
-  /// How the values of `scenario::Workload::own` reach ranks. Null, both: it has none.
+  /// How the values of `scenario::Workload::own` reach ranks. Null, all three: it has none.
   nlohmann::json (*write)(const scenario::Workload& workload) = nullptr;
-  /// kInvalidArgument, with the field, where one is missing, unknown or out of range.
+  /// kInvalidArgument, with the field's path, where one is missing, unknown or out of range.
   Status (*read)(const nlohmann::json& values, scenario::Workload& workload) = nullptr;
+  nlohmann::ordered_json (*schema)() = nullptr;
+  /// Of the values, for messages.
+  static constexpr const char* kOwnPath = "configuration.own";
 };
 
 /// That of the workload; one without ranks for a kind that is not in scenario::workloadKinds().

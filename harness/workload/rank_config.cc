@@ -78,10 +78,10 @@ Status takeOwn(RankConfig& config) {
   if (read == nullptr) {
     if (config.own.is_null()) return okStatus();
     return errorf(Code::kInvalidArgument,
-                  "configuration.own: expected null: a workload {} has no values of its own",
+                  "{}: expected null: a workload {} has no values of its own", JobKind::kOwnPath,
                   config.workload.kind->name);
   }
-  RETURN_IF_ERROR(read(config.own, config.workload).withContext("configuration.own"));
+  RETURN_IF_ERROR(read(config.own, config.workload));
   config.own = nullptr;
   return okStatus();
 }
@@ -96,7 +96,6 @@ Status checkFields(const RankConfig& config) {
     return refused("size: is not the product of the degrees of parallelism");
   }
   RETURN_IF_ERROR(checkSums(config));
-  RETURN_IF_ERROR(checkJob(config));
   if (config.rank >= config.size) return refused("rank: there are not so many");
   if (config.nics.empty()) return refused("nics: is an empty list");
   if (!isAlgorithm(config)) return refused("algorithm: is unknown");
@@ -119,11 +118,18 @@ Result<RankConfig> rankConfigFromJson(const nlohmann::json& json) {
   RETURN_IF_ERROR(
       (JsonReader<nlohmann::json, Strictness::kExact>::read(json, "configuration", config)));
   RETURN_IF_ERROR(takeOwn(config));
+  RETURN_IF_ERROR(checkJob(config).withContext("configuration"));
   return config;
 }
 
 nlohmann::ordered_json rankConfigSchema() {
-  return JsonSchemaOf<nlohmann::ordered_json, Strictness::kExact>::of(RankConfig{});
+  auto schema = JsonSchemaOf<nlohmann::ordered_json, Strictness::kExact>::of(RankConfig{});
+  auto own = nlohmann::ordered_json::array({{{"type", "null"}}});
+  for (const scenario::WorkloadKind* const kind : scenario::workloadKinds()) {
+    if (const auto of = jobKind(*kind).schema; of != nullptr) own.push_back(of());
+  }
+  schema["properties"]["own"] = {{"anyOf", std::move(own)}};
+  return schema;
 }
 
 }  // namespace workload

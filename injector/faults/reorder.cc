@@ -137,9 +137,15 @@ class Detour {
   Detour(const Detour&) = delete;
   Detour& operator=(const Detour&) = delete;
   ~Detour() {
-    if (!made_) return;
-    const Status status = netlink::deleteNetDevice(*port_.socket, entrance());
+    const Status status = close();
     if (!status.ok()) spdlog::error("reorder: {}", status.message());
+  }
+
+  /// Nothing may be on its way through it any more.
+  Status close() {
+    if (!made_) return okStatus();
+    made_ = false;
+    return netlink::deleteNetDevice(*port_.socket, entrance());
   }
 
   int entrance() const { return kFirstIfindex + 4 * port_.ifindex + (received() ? 0 : 2); }
@@ -383,19 +389,21 @@ class Reorder final : public Fault {
 
   Status prepare() override {
     RETURN_IF_ERROR(CrossingProbe::requireWhole(target_).withContext("reorder"));
-    for (Side& side : sides_) {
-      if (side.share <= 0 || side.detour) continue;
-      ASSIGN_OR_RETURN(side.detour, Detour::make(target_.attachment, side.passing));
-    }
-    return program_.tryOut(programs(0)).withContext("reorder");
+    RETURN_IF_ERROR(openDetours());  // only to see that it can: others of this link have theirs
+    const Status status = program_.tryOut(programs(0)).withContext("reorder");
+    const Status closed = closeDetours();
+    return status.ok() ? closed : status;
   }
 
   Status apply() override {
     applied_ = true;
     probing_ = false;
     for (Side& side : sides_) side.lost = 0;
-    const Status status = transit(true, [&] { return program_.install(programs(1)); });
-    if (!status.ok()) applied_ = false;  // install() leaves nothing behind
+    Status status = openDetours();
+    if (status.ok()) status = transit(true, [&] { return program_.install(programs(1)); });
+    if (status.ok()) return status;
+    applied_ = false;  // install() leaves nothing behind
+    (void)closeDetours();
     return status;
   }
 
@@ -419,7 +427,7 @@ class Reorder final : public Fault {
       RETURN_IF_ERROR(carry(now(), now()));
       if (std::ranges::all_of(
               sides_, [](const Side& side) { return !side.detour || side.detour->empty(); })) {
-        return okStatus();
+        return closeDetours();
       }
       if (now() >= deadline) {
         return errorf(Code::kInternal, "what was delayed does not go out");
@@ -462,7 +470,7 @@ class Reorder final : public Fault {
     const char* name;
     netlink::Passing passing;
     double share;
-    std::unique_ptr<Detour> detour{};   // from prepare() on, where there is a share
+    std::unique_ptr<Detour> detour{};   // of a strike, where there is a share
     std::optional<OrderProbe> probe{};  // from the first strike on
     std::int64_t lost = 0;              // of the packets to be delayed, since the last one
   };
@@ -484,6 +492,24 @@ class Reorder final : public Fault {
   bool lastsAsAsked(const OrderProbe& probe) const {
     return probe.delayed() >= delay_ - probe.between() &&
            probe.delayed() <= delay_ + delay_ / 2 + 3 * probe.between();
+  }
+
+  Status openDetours() {
+    for (Side& side : sides_) {
+      if (side.share <= 0 || side.detour) continue;
+      ASSIGN_OR_RETURN(side.detour, Detour::make(target_.attachment, side.passing));
+    }
+    return okStatus();
+  }
+
+  Status closeDetours() {
+    Status first;
+    for (Side& side : sides_) {
+      if (!side.detour) continue;
+      if (const Status closed = side.detour->close(); first.ok()) first = closed;
+      side.detour.reset();
+    }
+    return first;
   }
 
   Status carry(TimePoint now, TimePoint due) {

@@ -291,10 +291,12 @@ Status Cluster::needAgents(const std::vector<int>& nodes) {
 
 Status Cluster::lostAgent(int node, const std::string& what) {
   const auto process = agent_processes_.find(node);
-  const auto ended = process == agent_processes_.end()
-                         ? Result<launch::ExitStatus>(errorf(Code::kInternal, "{}", what))
-                         : process->second.waitFor(kExitBudget);
+  auto ended = process == agent_processes_.end()
+                   ? Result<launch::ExitStatus>(errorf(Code::kInternal, "{}", what))
+                   : process->second.waitFor(kExitBudget);
   const bool died = ended.ok() && !ended->ok();  // and has not said why it ends
+  // One that lives, and is of no use any more, ends, and so does all that it has started.
+  if (process != agent_processes_.end()) agent_processes_.erase(process);
   return errorf(Code::kUnavailable, "the agent of node {} {}", node,
                 died ? "is gone: " + ended->toString() : what);
 }

@@ -101,6 +101,23 @@ TEST_F(RegistryTest, EveryFaultOfTheTableCanBeMade) {
   EXPECT_EQ(makeFault("meteor", {}, target_).status().code(), Code::kNotFound);
 }
 
+// As a scenario has them that strikes a link by one kind twice: both are prepared before the run.
+TEST_F(RegistryTest, TwoOfAKindCanBePreparedForOneLink) {
+  for (const FaultKind& kind : faultKinds()) {
+    if (kind.target != TargetKind::kLink || kind.ofConnections) continue;
+    SCOPED_TRACE(kind.name);
+    const auto first = makeTestFault(kind.name, requiredOf(kind));
+    const auto second = makeTestFault(kind.name, requiredOf(kind));
+    ASSERT_OK(first->prepare());
+    ASSERT_OK(second->prepare());
+    for (const auto* const fault : {&first, &second}) {
+      ASSERT_OK((*fault)->apply());
+      ASSERT_OK((*fault)->revert());
+    }
+    EXPECT_TRUE(targetCarriesTraffic());
+  }
+}
+
 // Faults of links, repeated: each time with evidence of its own, and none when it was not applied.
 TEST_F(RegistryTest, EveryFaultOfALinkCanBeRepeatedWithEvidenceEachTime) {
   for (const FaultKind& kind : faultKinds()) {

@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "tests/netns/run/run_fixture.h"
-#include "tests/support/namespace_observer.h"
 #include "tests/support/poll_until.h"
 #include "tests/support/process_tree.h"
 #include "tests/support/victim.h"
@@ -25,10 +24,8 @@
 namespace faultline::run {
 namespace {
 
-using test::NamespaceObserver;
 using test::ProcessId;
 using test::Victim;
-using ::testing::HasSubstr;
 
 constexpr const char* kAgentBinary = FAULTLINE_BINARY_DIR "/faultline";
 constexpr Duration kInTime = 20s;

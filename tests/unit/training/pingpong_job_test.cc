@@ -77,14 +77,21 @@ TEST(PingpongJobTest, ItsValuesReachRanksOrAreRefused) {
   };
   using ::testing::HasSubstr;
   EXPECT_THAT(whyNot([](auto& json) { json["own"]["size"] = 0; }),
-              HasSubstr("configuration.own: "));
-  EXPECT_THAT(whyNot([](auto& json) { json["own"]["more"] = 1; }),
-              HasSubstr("configuration.own: "));
+              HasSubstr("configuration.own.size: expected 1 to"));
+  EXPECT_THAT(whyNot([](auto& json) { json["own"]["exchanges"] = (std::int64_t{1} << 32) + 1; }),
+              HasSubstr("configuration.own.exchanges: "));
+  EXPECT_THAT(whyNot([](auto& json) { json["own"]["exchanges"] = "many"; }),
+              HasSubstr("configuration.own.exchanges: expected an integer"));
+  EXPECT_THAT(whyNot([](auto& json) { json["own"].erase("size"); }), HasSubstr("size"));
+  EXPECT_THAT(whyNot([](auto& json) { json["own"]["more"] = 1; }), HasSubstr("configuration.own"));
   EXPECT_THAT(whyNot([](auto& json) { json["workload"]["kind"] = "training"; }),
               HasSubstr("a workload training has no values of its own"));
   EXPECT_THAT(whyNot([](auto& json) { json["workload"]["kind"] = "prayer"; }),
               HasSubstr("kind: expected one of"));
-  EXPECT_THAT(whyNot([](auto& json) { json["workload"]["kind"] = "command"; }),
+  EXPECT_THAT(whyNot([](auto& json) {
+                json["workload"]["kind"] = "command";
+                json["own"] = nullptr;
+              }),
               HasSubstr("has no ranks"));
   EXPECT_THAT(whyNot([](auto& json) { json["size"] = 3; }), HasSubstr("odd"));
 }

@@ -1,15 +1,25 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/json_fields.h"
+#include "base/json_schema.h"
 #include "harness/workload/job_kind.h"
 #include "harness/workload/pingpong/job/pingpong_job.h"
 #include "harness/workload/pingpong/section/values.h"
 
+namespace faultline::scenario {
+
+template <typename V>
+void visitFields(V& v, Of<Pingpong> auto& values) {
+  v.required("size", values.size, NumberRange{.least = 1, .most = Pingpong::kMostBytes});
+  v.required("exchanges", values.exchanges,
+             NumberRange{.least = 1, .most = Pingpong::kMostExchanges});
+}
+
+}  // namespace faultline::scenario
+
 namespace faultline::workload {
 namespace {
-
-constexpr const char* kSize = "size";
-constexpr const char* kExchanges = "exchanges";
 
 std::unique_ptr<Job> make(const RankConfig& config) {
   return makePingpongJob(config.workload, config.rank, config.size);
@@ -20,26 +30,25 @@ void check(const RankConfig& config, const JobKind::Fail& fail) {
 }
 
 nlohmann::json write(const scenario::Workload& workload) {
-  const scenario::Pingpong& values = scenario::pingpongOf(workload);
-  return {{kSize, values.size}, {kExchanges, values.exchanges}};
+  return JsonWriter<nlohmann::json>::write(scenario::pingpongOf(workload));
 }
 
 Status read(const nlohmann::json& values, scenario::Workload& workload) {
-  const auto whole = [&](const char* key) {
-    return values.contains(key) && values[key].is_number_integer() && values[key] > 0;
-  };
-  if (!values.is_object() || values.size() != 2 || !whole(kSize) || !whole(kExchanges)) {
-    return errorf(Code::kInvalidArgument, "has not {} and {} above 0, and nothing else", kSize,
-                  kExchanges);
-  }
-  workload.own = scenario::OwnSection::of(scenario::Pingpong{
-      .size = values[kSize].get<Bytes>(), .exchanges = values[kExchanges].get<int>()});
+  scenario::Pingpong read;
+  RETURN_IF_ERROR(
+      (JsonReader<nlohmann::json, Strictness::kExact>::read(values, JobKind::kOwnPath, read)));
+  workload.own = scenario::OwnSection::of(read);
   return okStatus();
+}
+
+nlohmann::ordered_json schema() {
+  return JsonSchemaOf<nlohmann::ordered_json, Strictness::kExact>::of(scenario::Pingpong{});
 }
 
 }  // namespace
 
 extern const JobKind kPingpongJob;
-constinit const JobKind kPingpongJob{.make = make, .check = check, .write = write, .read = read};
+constinit const JobKind kPingpongJob{
+    .make = make, .check = check, .write = write, .read = read, .schema = schema};
 
 }  // namespace faultline::workload

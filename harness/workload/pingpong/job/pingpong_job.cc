@@ -42,7 +42,7 @@ class PingpongJob final : public Job {
     time.start = now();
     started(time.start);
     for (int exchange = 0; exchange < values_.exchanges; ++exchange) {
-      // Whoever answers has the place for the next message before it sends.
+      // Whoever begins has the place for the answer before it sends.
       const auto answer = receive(communicator, exchange);
       if (!begins()) RETURN_IF_ERROR(answer->wait());
       const auto message =

@@ -22,9 +22,7 @@ constexpr std::array<std::string_view, 4> kKeys{"iterations", "warmup_iterations
                                                 kSection};
 
 constexpr double kLargestMessage = 1 << 30;
-constexpr double kMostExchanges = 10'000;
-/// What a rank may send in an iteration: each message has memory of its own.
-constexpr Bytes kMostBytes = Bytes{1} << 30;
+constexpr double kMostExchanges = Pingpong::kMostExchanges;
 
 constexpr std::array kExchangeFields{
     Field{{"size", Type::kSize, "64KiB", "bytes of a message", {}, 1, kLargestMessage}},
@@ -69,11 +67,11 @@ void check(const WorkloadChecking& checking) {
   }
   const Pingpong& values = pingpongOf(checking.scenario.workload);
   if (checking.findings.usable({pathOf("size"), pathOf("exchanges")}) &&
-      values.bytes() > kMostBytes) {
+      values.bytes() > Pingpong::kMostBytes) {
     fail(pathOf("exchanges"),
          fmt::format("exchanges: {} messages of {} are more than the {} that are possible in an "
                      "iteration",
-                     values.exchanges, formatSize(values.size), formatSize(kMostBytes)));
+                     values.exchanges, formatSize(values.size), formatSize(Pingpong::kMostBytes)));
   }
 }
 

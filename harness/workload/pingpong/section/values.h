@@ -9,6 +9,9 @@ namespace faultline::scenario {
 struct Pingpong {
   Bytes size = 64 << 10;  ///< of a message
   int exchanges = 20;     ///< of an iteration: there and back, one after the other
+  static constexpr Bytes kMostBytes = Bytes{1}
+                                      << 30;  ///< of bytes(): each message has memory of its own
+  static constexpr int kMostExchanges = 10'000;
   bool operator==(const Pingpong&) const = default;
 
   Bytes bytes() const { return size * exchanges; }  ///< one way
