@@ -121,7 +121,7 @@ std::vector<Message> everything() {
 
 /// Without a kernel: what read() would have made of these messages.
 Json jsonOf(const std::vector<Message>& messages) {
-  Belongings of{kPort, {}};
+  Belongings of{.ifindex = kPort};
   std::vector<ConfigurationEntry> entries;
   for (const Message& message : messages) {
     if (auto entry = entryOf(nlmsg_hdr(message.get()), of)) entries.push_back(*entry);
@@ -133,7 +133,7 @@ Json jsonOf(const std::vector<Message>& messages) {
 }
 
 std::optional<ConfigurationEntry> entry(const Message& message, std::set<std::uint32_t> ids = {}) {
-  Belongings of{kPort, std::move(ids)};
+  Belongings of{.ifindex = kPort, .nexthops = std::move(ids)};
   return entryOf(nlmsg_hdr(message.get()), of);
 }
 
@@ -235,7 +235,7 @@ TEST(InterfaceConfiguration, RebindingIsWhatTheKernelTellsOfTheOtherIndex) {
   const Json before = read->toJson();
   read->rebind(42);
   EXPECT_EQ(read->ifindex(), 42);
-  Belongings of{42, {}};
+  Belongings of{.ifindex = 42};
   const Message multi = multipath({kOther, 42});
   EXPECT_EQ(read->entries()[4].request, entryOf(nlmsg_hdr(multi.get()), of)->request);
   const Message first = address(42);
