@@ -308,7 +308,12 @@ std::vector<ConfigurationEntry> withForeign(const std::vector<ConfigurationEntry
   const PresentEntries known(noted, ifindex, nexthopObjects(noted));
   std::vector<ConfigurationEntry> all = noted;
   for (const ConfigurationEntry& entry : present) {
-    if (!known.has(entry)) all.push_back(entry);
+    if (known.has(entry)) continue;
+    all.push_back(entry);
+    // That it is the primary one, or before others, is nobody's wish.
+    if (isAddress(entry, AF_INET)) {
+      all.back().request.bytes = withFlags(entry.request.bytes, flagsOf(entry) | IFA_F_SECONDARY);
+    }
   }
   // Each kind may need those before it.
   std::stable_sort(all.begin(), all.end(),

@@ -35,9 +35,12 @@ class RoutePlaces {
       others_ = true;
       return;
     }
-    const bool behind = others_ || first_ >= 0;
-    if (behind) entries[static_cast<std::size_t>(ours)].place = RoutePlace::kBehind;
-    if (!behind) first_ = ours;
+    if (others_ || first_ >= 0) {
+      entries[static_cast<std::size_t>(ours)].place = RoutePlace::kBehind;
+      if (first_ >= 0) entries[static_cast<std::size_t>(first_)].place = RoutePlace::kBefore;
+    } else {
+      first_ = ours;
+    }
   }
 
  private:
@@ -61,9 +64,11 @@ class RoutePlaces {
   bool others_ = false;
 };
 
-/// Routes without a gateway, and of IPv4 those of a narrower scope, before the others.
+/// Routes without a gateway, and of IPv4 those of a narrower scope, before the others; last, in the
+/// kernel's order, those of which that order matters.
 int rankOf(const ConfigurationEntry& entry) {
   if (entry.kind != EntryKind::kRoute) return 0;
+  if (entry.place != RoutePlace::kAlone) return 2;
   const auto header = headerOf<rtmsg>(entry.request.bytes);
   if (header.rtm_family == AF_INET) return -int{header.rtm_scope};
   const RequestMessage message(RTM_NEWROUTE, entry.request.bytes);

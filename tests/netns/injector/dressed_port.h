@@ -105,20 +105,40 @@ class DressedPortTest : public test::NetnsTest {
     awaitOperational();
   }
 
-  /// All that `ip` says of addresses, routes, nexthop objects and neighbours that were set; without
-  /// seconds. A line for each, in the kernel's order.
+  /// All that `ip` says of addresses, routes, nexthop objects and neighbours that were set, and
+  /// which way and source address it chooses. A line for each, in the kernel's order.
   Lines state() {
-    std::istringstream text(host(
-        "ip -o -d address show; ip -o -d -4 route show table all; ip -o -d -6 route show table all;"
-        "ip -o -d nexthop show; ip -o neighbour show nud permanent; ip -o neighbour show proxy;"
-        "cat /proc/sys/net/ipv6/conf/r0/mtu"));
+    Lines lines;
+    // The kernel looks at new IPv6 addresses when it finds the time.
+    EXPECT_TRUE(test::pollUntil(kLong, [&] {
+      lines = stateNow();
+      return std::none_of(lines.begin(), lines.end(), [](const std::string& line) {
+        return line.find(" tentative") != std::string::npos;
+      });
+    }));
+    return lines;
+  }
+
+  Lines stateNow() {
+    std::istringstream text(host(R"(
+ip -o -d address show
+ip -o -d -4 route show table all
+ip -o -d -6 route show table all
+ip -o nexthop show
+ip -o neighbour show nud permanent
+ip -o neighbour show proxy
+cat /proc/sys/net/ipv6/conf/r0/mtu
+for to in 10.0.0.200 10.1.0.200 10.2.0.200 10.90.0.9 10.91.0.9 10.99.0.9 fd00::200 fd01::200 fd90::9 fd92::9
+do echo route get $to
+done | ip -force -batch - 2>&1 | grep src || true
+)"));
     Lines lines;
     Lines link_local;  // whichever port has come up first has the first of them, and nobody minds
     static const std::regex kLinkLocal("fe80::/64|ff00::/8");
-    static const std::regex kSeconds("[0-9]+sec");
+    static const std::regex kNoise("[0-9]+sec|^[0-9]+: ");  // what is left of a life, an index
     for (std::string line; std::getline(text, line);) {
       Lines& those = std::regex_search(line, kLinkLocal) ? link_local : lines;
-      those.push_back(std::regex_replace(line, kSeconds, "Nsec"));
+      those.push_back(std::regex_replace(line, kNoise, "N "));
     }
     std::sort(link_local.begin(), link_local.end());
     lines.insert(lines.end(), link_local.begin(), link_local.end());
