@@ -39,7 +39,7 @@ Result<std::unique_ptr<Processes>> AgentProcesses::startRanks(Agents& agents,
                      agents.startRank(rank.node, rank.environment, ends.second.fd(), logFd));
     started->processes_.push_back({.job = job, .channel = std::move(ends.first)});
     // It waits in the channel. One that cannot be started does not read it, which is told below.
-    const Status sent = started->processes_.back().channel->send(rank.config);
+    const Status sent = started->processes_.back().channel->send(rank.config, {}, agents.giveUp());
     if (sent.ok() || sent.code() == Code::kUnavailable) continue;
     return sent.withContext(fmt::format("start rank {}", started->processes_.size() - 1));
   }
@@ -70,6 +70,7 @@ Status AgentProcesses::awaitStarted() {
     const int job = processes_[index].job;
     while (!agents_.started(job)) {
       RETURN_IF_ERROR(agents_.listen(kPause));
+      RETURN_IF_ERROR(unlessGivenUp(agents_.giveUp(), fmt::format("start {} {}", what_, index)));
       if (now() < deadline) continue;
       return errorf(Code::kDeadlineExceeded,
                     "start {} {}: the agent of node {} has not done it "

@@ -59,6 +59,7 @@ Status Agents::awaitReady(Duration budget) {
   for (const auto& [node, agent] : agents_) {
     while (!isReady(node)) {
       RETURN_IF_ERROR(listen(kReadyPause));
+      RETURN_IF_ERROR(unlessGivenUp(giveUp_, fmt::format("start the agent of node {}", node)));
       if (now() < deadline) continue;
       return errorf(Code::kDeadlineExceeded, "the agent of node {} is not ready after {}", node,
                     formatDuration(budget));

@@ -8,9 +8,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/give_up.h"
 #include "base/status.h"
 #include "harness/launch/message_channel.h"
 #include "harness/site/clock_offset.h"
@@ -33,6 +35,9 @@ class Agents {
   /// What is to be heard besides, whenever agents are listened to: a descriptor, and what to do
   /// then.
   void alsoHear(int fd, std::function<Status()> look);
+  /// To be asked by what waits until something has begun; not by what waits for an end.
+  void giveUpWhen(GiveUp giveUp) { giveUp_ = std::move(giveUp); }
+  const GiveUp& giveUp() const { return giveUp_; }
 
   /// An agent that waits for its first message; `clock`: what is known of its clock.
   Status add(int node, launch::MessageChannel agent, const ClockOffset& clock,
@@ -40,8 +45,10 @@ class Agents {
   bool has(int node) const { return agents_.contains(node); }
   /// It serves, and its clock is known.
   bool isReady(int node) const;
-  /// Until all are; kDeadlineExceeded.
-  Status awaitReady(Duration budget);
+  /// To execute a program takes milliseconds, but on a machine that is busy with others.
+  static constexpr Duration kReadyBudget = 30s;
+  /// Until all are; kDeadlineExceeded, kAborted when it was given up.
+  Status awaitReady(Duration budget = kReadyBudget);
   /// Its site has said why.
   bool isLost(int node) const;
 
@@ -117,6 +124,7 @@ class Agents {
   Lost lost_;
   int besideFd_ = -1;
   std::function<Status()> beside_;
+  GiveUp giveUp_;
   std::map<int, Agent> agents_;  // by node
   std::map<int, Job> jobs_;
   int nextJob_ = 1;

@@ -79,11 +79,11 @@ class Cluster final : public site::Cluster {
     netlink::MacAddress management_mac{};
     std::vector<netlink::MacAddress> rail_macs;
   };
-  Status construct();
+  Status construct(const GiveUp& giveUp);
   Status addSwitch();
   Status addNode(int index);
   int nicIndex(int node, int rail) const;
-  Status awaitOperational();
+  Status awaitOperational(const GiveUp& giveUp);
   /// Returns the address of the NIC.
   Result<netlink::MacAddress> connect(Node& node, const netlink::VethEnd& nic,
                                       const netlink::VethEnd& port, int bridge,

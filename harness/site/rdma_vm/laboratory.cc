@@ -77,7 +77,7 @@ Result<Laboratory::Files> Laboratory::findFiles() {
 }
 
 Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const Files& files,
-                                                     const std::function<bool()>& giveUp) {
+                                                     const GiveUp& giveUp) {
   RETURN_IF_ERROR(spec.check());
   ASSIGN_OR_RETURN(SwitchPorts ports, SwitchPorts::create(spec.hosts, spec.nics()));
   std::string shared;
@@ -117,14 +117,15 @@ Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const F
   ASSIGN_OR_RETURN(launch::Process room, launch::Process::spawn(options));
   std::unique_ptr<Laboratory> laboratory(new Laboratory(spec, std::move(ports), std::move(room)));
   laboratory->hosts_ = std::move(hosts);
+  laboratory->agents_.giveUpWhen(giveUp);
   far_ends.clear();  // whoever waits for a guest must see its end
-  RETURN_IF_ERROR(laboratory->awaitReady(giveUp).withContext("boot the soft-RoCE laboratory"));
+  RETURN_IF_ERROR(laboratory->awaitReady().withContext("boot the soft-RoCE laboratory"));
   return laboratory;
 }
 
 Laboratory::~Laboratory() = default;
 
-Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
+Status Laboratory::awaitReady() {
   const TimePoint deadline = now() + spec_.bootBudget;
   for (int host = 0; host < spec_.hosts; ++host) {
     const wire::ToGuest setup(
@@ -140,11 +141,11 @@ Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
       if (!agents_.isReady(host)) waiting = host;
     }
     if (waiting < 0) break;
-    if (giveUp && giveUp()) return errorf(Code::kAborted, "given up while hosts were booting");
+    RETURN_IF_ERROR(unlessGivenUp(waiting, "it was booting"));
     if (now() < deadline) continue;
     return brokenHost(waiting, "is not ready after " + formatDuration(spec_.bootBudget));
   }
-  for (Host& host : hosts_) RETURN_IF_ERROR(host.qmp.begin(kQmpBudget));
+  for (Host& host : hosts_) RETURN_IF_ERROR(host.qmp.begin(kQmpBudget, agents_.giveUp()));
   return okStatus();
 }
 
@@ -179,6 +180,10 @@ Status Laboratory::brokenHost(int host, const std::string& what) const {
   const std::string console = consoleTail(host);
   return errorf(Code::kUnavailable, "host {} {}; the end of its console:\n{}", host, what,
                 console.empty() ? "(nothing)" : console);
+}
+
+Status Laboratory::unlessGivenUp(int host, std::string_view what) const {
+  return faultline::unlessGivenUp(agents_.giveUp(), fmt::format("host {}, when {}", host, what));
 }
 
 Status Laboratory::checkHost(int host) const {
@@ -331,7 +336,7 @@ Result<std::vector<RunOutput>> Laboratory::runAll(const std::vector<HostRequest>
 Status Laboratory::setCable(int host, int rail, bool plugged) {
   RETURN_IF_ERROR(checkHost(host));
   return hosts_[static_cast<std::size_t>(host)].qmp.setLink(qemuNicName(rail + 1), plugged,
-                                                            kQmpBudget);
+                                                            kQmpBudget, agents_.giveUp());
 }
 
 void Laboratory::setBlocked(int host, int rail, bool blocked) {
@@ -349,6 +354,7 @@ Result<std::vector<wire::RailState>> Laboratory::railStates(int host) {
   for (;;) {
     if (auto rails = toldRails(host)) return *std::move(rails);
     RETURN_IF_ERROR(poll(kPollInterval));
+    RETURN_IF_ERROR(unlessGivenUp(host, "it was to tell of its rails"));
     if (now() > deadline) return brokenHost(host, "does not tell of its rails");
   }
 }

@@ -1,14 +1,15 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/give_up.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "harness/launch/message_channel.h"
@@ -60,10 +61,10 @@ class Laboratory final : public HolderLine {
   static Result<Files> findFiles();
 
   /// Boots all hosts, and returns when every rxe port of every host is active. Errors tell the end
-  /// of the console of the host that failed. `giveUp` is asked all the time: true ends it, with
-  /// kAborted.
+  /// of the console of the host that failed. `giveUp` is asked by it, and from then on by all that
+  /// waits for a host: kAborted.
   static Result<std::unique_ptr<Laboratory>> boot(const VmSpec& spec, const Files& files,
-                                                  const std::function<bool()>& giveUp = {});
+                                                  const GiveUp& giveUp = {});
   ~Laboratory() override;
 
   const VmSpec& spec() const { return spec_; }
@@ -150,7 +151,8 @@ class Laboratory final : public HolderLine {
         agents_([this](int host, const std::string& what) { return lostHost(host, what); }) {
     agents_.alsoHear(room_.messages().fd(), [this] { return lookAtRoom(); });
   }
-  Status awaitReady(const std::function<bool()>& giveUp);
+  Status awaitReady();
+  Status unlessGivenUp(int host, std::string_view what) const;
   Status lookAtRoom();
   Status lookAtBootingHost(int host);
   /// Why that host is gone: the machine room knows, a little later. Never ok.

@@ -30,6 +30,7 @@ struct Play {
   Status started;   // of the guards
   Status reverted;  // of the fault
   bool interruptsWhileBuilding = false;
+  bool interruptsWhileStarting = false;
   std::deque<Result<std::pair<int, wire::FromGuard>>> said;
   std::optional<wire::FromRank> rankSays;  // at once, the first of them
   std::vector<std::string> happened;
@@ -98,6 +99,7 @@ class FakeCluster final : public site::Cluster {
   ~FakeCluster() override { play->happened.emplace_back("cluster gone"); }
   Status build(const GiveUp& giveUp) override {
     play->happened.emplace_back("build");
+    giveUp_ = giveUp;
     if (!play->interruptsWhileBuilding) return play->built;
     EXPECT_EQ(std::raise(SIGTERM), 0);
     return giveUp() ? errorf(Code::kAborted, "given up") : okStatus();
@@ -111,6 +113,11 @@ class FakeCluster final : public site::Cluster {
       const std::vector<site::GuardProcess>& guards, int) override {
     play->happened.push_back(fmt::format("start {}", guards.size()));
     RETURN_IF_ERROR(play->started);
+    if (play->interruptsWhileStarting) {
+      EXPECT_FALSE(giveUp_());
+      EXPECT_EQ(std::raise(SIGINT), 0);
+      RETURN_IF_ERROR(unlessGivenUp(giveUp_, "start"));
+    }
     return std::unique_ptr<site::Processes>(std::make_unique<FakeGuards>());
   }
   Result<std::unique_ptr<injector::Fault>> makeFault(const std::string& kind,
@@ -126,6 +133,9 @@ class FakeCluster final : public site::Cluster {
   Result<std::map<std::string, std::string>> describe() const override {
     return std::map<std::string, std::string>{{"cluster", "play"}};
   }
+
+ private:
+  GiveUp giveUp_;
 };
 
 constinit const site::Kind kPlay{
@@ -202,6 +212,17 @@ TEST_F(SessionTest, AnInterruptWhileItIsBuiltIsAnInterruptedRun) {
   EXPECT_TRUE(result->interrupted);
   EXPECT_EQ(result->recorded.run.message, "interrupted");
   EXPECT_THAT(play_.happened, ElementsAre("build", "cluster gone"));
+}
+
+TEST_F(SessionTest, SoIsOneWhileItsProgramsAreStarted) {
+  scenario_.faults.at(0).trigger = scenario::BeforeStart{};
+  play_.interruptsWhileStarting = true;
+  const auto result = run();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_EQ(result->recorded.run.message, "interrupted");
+  EXPECT_THAT(play_.happened, ElementsAre("build", "port_down on 1.1", "apply", "start 2", "revert",
+                                          "fault gone", "cluster gone"));
 }
 
 TEST_F(SessionTest, WhenNobodyIsHeardAnyMoreTheFaultStillEnds) {

@@ -150,6 +150,29 @@ TEST_F(AgentProcessesTest, WhatCannotBeStartedIsAnErrorWithItsCode) {
   EXPECT_EQ(told<wire::EndJob>().job, 1) << "the other is ended";
 }
 
+TEST_F(AgentProcessesTest, WhatIsNotStartedIsWaitedForOnlyAsLongAsSomebodyDoes) {
+  int asked = 0;
+  agents_.giveUpWhen([&asked] { return ++asked > 3; });
+  say(wire::GuardSaid{kFirstJob, wire::Gone{"killed"}});  // or its end would be waited for
+  const auto guards =
+      AgentProcesses::startGuards(agents_, {{.node = kNode, .job = {}}}, STDERR_FILENO);
+  EXPECT_EQ(guards.status().code(), Code::kAborted);
+  EXPECT_THAT(guards.status().message(), HasSubstr("start the guard 0: nobody waits"));
+  EXPECT_EQ(told<wire::EndJob>().job, kFirstJob) << "it may begin yet";
+}
+
+// Its configuration waits in the channel, which a large one fills.
+TEST_F(AgentProcessesTest, NorIsARankThatDoesNotRead) {
+  agents_.giveUpWhen([] { return true; });
+  say(wire::RankEnded{kFirstJob, "killed"});
+  const json large{{"text", std::string(16 << 20, 'x')}};
+  const TimePoint begun = now();
+  const auto ranks =
+      AgentProcesses::startRanks(agents_, {{.node = kNode, .config = large}}, STDERR_FILENO);
+  EXPECT_EQ(ranks.status().code(), Code::kAborted);
+  EXPECT_LT(now() - begun, launch::MessageChannel::kSendTimeout / 2);
+}
+
 TEST_F(AgentProcessesTest, GuardsAreToldAndHeardThroughTheirAgent) {
   say(wire::JobStarted{kFirstJob});
   auto guards = AgentProcesses::startGuards(agents_, {{.node = kNode, .job = {.outputLimit = 7}}},

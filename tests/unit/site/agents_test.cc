@@ -133,6 +133,18 @@ TEST_F(AgentsTest, WhatAnAgentCannotDoIsTheErrorOfItsNode) {
             "the agent of node 3 cannot do its work: open n: No such file or directory");
 }
 
+TEST_F(AgentsTest, OneThatNeverAnswersIsWaitedForOnlyAsLongAsSomebodyDoes) {
+  constexpr Duration kUsual = 10min;
+  add(3, ClockOffset::same());
+  int asked = 0;
+  agents_.giveUpWhen([&asked] { return ++asked > 3; });
+  const TimePoint begun = now();
+  const Status status = agents_.awaitReady(kUsual);
+  EXPECT_EQ(status.code(), Code::kAborted);
+  EXPECT_THAT(status.message(), HasSubstr("start the agent of node 3: nobody waits"));
+  EXPECT_LT(now() - begun, kUsual / 10);
+}
+
 TEST_F(AgentsTest, OneThatNeverAnswersIsNotWaitedForForEver) {
   add(3, ClockOffset::same());
   const Status status = agents_.awaitReady(50ms);
