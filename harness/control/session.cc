@@ -150,8 +150,13 @@ Result<SessionResult> Session::execute() {
     status = okStatus();  // what took long was told to stop
     interrupt();
   }
-  RETURN_IF_ERROR(both(status, takeDown(status.ok() && !interrupted_)));
+  const Status back = takeDown(status.ok() && !interrupted_);
   if (run_.faults && run_.faults->wasStopped() && !interrupted_) interrupt();
+  if (status.ok() && interrupted_ && back.code() != Code::kNotRestored) {
+    result.trouble = back.message();
+  } else {
+    RETURN_IF_ERROR(both(status, back));
+  }
   Observed seen;
   if (begun) {
     RETURN_IF_ERROR(job_->conclude());

@@ -27,10 +27,17 @@ namespace faultline::site {
 /// so by the offset of the two, which it asks for all the time where the clocks are not the same.
 class Agents {
  public:
-  /// Why the agent of a node is not there any more: its site knows. `what`: what was noticed, "is
-  /// not heard any more: ...". Never ok.
-  using Lost = std::function<Status(int node, const std::string& what)>;
-  explicit Agents(Lost lost) : lost_(std::move(lost)) {}
+  /// Why the agent of a node is not there any more: its site knows, and ends what is left of it.
+  /// `what`: what was noticed, "is not heard any more: ..."; `lives`: it hangs, perhaps, and does
+  /// not end by itself. Never ok.
+  using Lost = std::function<Status(int node, const std::string& what, bool lives)>;
+  /// An answer of an agent of this machine takes less than a millisecond, when nothing is wrong.
+  static constexpr Duration kPatience = 3s;
+  /// When nobody waits any more: it is killed a moment later anyway.
+  static constexpr Duration kLastPatience = 1s;
+  /// `patience`: how long an agent may say nothing that is to end something.
+  explicit Agents(Lost lost, Duration patience = kPatience)
+      : lost_(std::move(lost)), patience_(patience) {}
 
   /// What is to be heard besides, whenever agents are listened to: a descriptor, and what to do
   /// then.
@@ -51,6 +58,10 @@ class Agents {
   Status awaitReady(Duration budget = kReadyBudget);
   /// Its site has said why.
   bool isLost(int node) const;
+
+  /// Asks it for a sign of life. It is lost, which is the error, when it has given none for too
+  /// long, since `since` at the earliest. To be called again and again, after listen().
+  Status requireLife(int node, TimePoint since);
 
   /// Takes in what has come, and waits for at most `timeout` when nothing has; also returns when
   /// something of `others` has come, whose `revents` are set. An error when an agent is lost, again
@@ -97,6 +108,7 @@ class Agents {
     launch::MessageChannel channel;
     ClockOffset clock;
     bool ready = false;
+    TimePoint heard{};  // the latest that it has said
     Status lost{};
     bool estimated = false;                               // its clock is
     std::optional<TimePoint> clockAsked{};                // and not answered yet
@@ -116,12 +128,13 @@ class Agents {
   };
 
   Status tell(int node, const wire::ToAgent& message, std::span<const int> descriptors = {});
-  Status lose(Agent& agent, int node, const std::string& what);
+  Status lose(Agent& agent, int node, const std::string& what, bool lives = false);
   Status askForClocks();
   Status take(int node, Agent& agent);
   Status received(int node, Agent& agent, wire::FromAgent message);
 
   Lost lost_;
+  Duration patience_;
   int besideFd_ = -1;
   std::function<Status()> beside_;
   GiveUp giveUp_;

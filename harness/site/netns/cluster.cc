@@ -81,7 +81,9 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const ClusterSpec& spec) {
 Cluster::Cluster(const ClusterSpec& spec)
     : site::Cluster(site::plannedNetwork(spec.nodes, spec.rails)),
       spec_(spec),
-      agents_([this](int node, const std::string& what) { return lostAgent(node, what); }) {}
+      agents_([this](int node, const std::string& what, bool lives) {
+        return lostAgent(node, what, lives);
+      }) {}
 
 Status Cluster::build(const GiveUp& giveUp) {
   agents_.giveUpWhen(giveUp);
@@ -290,16 +292,19 @@ Status Cluster::needAgents(const std::vector<int>& nodes) {
   return agents_.awaitReady();
 }
 
-Status Cluster::lostAgent(int node, const std::string& what) {
-  const auto process = agent_processes_.find(node);
-  auto ended = process == agent_processes_.end()
-                   ? Result<launch::ExitStatus>(errorf(Code::kInternal, "{}", what))
-                   : process->second.waitFor(kExitBudget);
-  const bool died = ended.ok() && !ended->ok();  // and has not said why it ends
-  // One that lives, and is of no use any more, ends, and so does all that it has started.
-  if (process != agent_processes_.end()) agent_processes_.erase(process);
-  return errorf(Code::kUnavailable, "the agent of node {} {}", node,
-                died ? "is gone: " + ended->toString() : what);
+Status Cluster::lostAgent(int node, const std::string& what, bool lives) {
+  std::string why = what;
+  if (const auto process = agent_processes_.find(node); process != agent_processes_.end()) {
+    if (lives) {
+      why += ", and was killed";
+    } else if (const auto ended = process->second.waitFor(kExitBudget);
+               ended.ok() && !ended->ok()) {
+      why = "is gone: " + ended->toString();  // and has not said why it ends
+    }
+    // One that lives, and is of no use any more, ends, and so does all that it has started.
+    agent_processes_.erase(process);
+  }
+  return errorf(Code::kUnavailable, "the agent of node {} {}", node, why);
 }
 
 Result<std::unique_ptr<site::Processes>> Cluster::startRanks(

@@ -91,7 +91,7 @@ class Cluster final : public site::Cluster {
   Status introduceNodes();
   /// Starts the agents of those nodes that have none.
   Status needAgents(const std::vector<int>& nodes);
-  Status lostAgent(int node, const std::string& what);
+  Status lostAgent(int node, const std::string& what, bool lives);
 
   ClusterSpec spec_;
   UniqueFd switch_namespace_;

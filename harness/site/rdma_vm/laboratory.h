@@ -148,9 +148,16 @@ class Laboratory final : public HolderLine {
       : spec_(spec),
         ports_(std::move(ports)),
         room_(std::move(room)),
-        agents_([this](int host, const std::string& what) { return lostHost(host, what); }) {
+        agents_(
+            [this](int host, const std::string& what, bool lives) {
+              return lives ? brokenHost(host, what) : lostHost(host, what);
+            },
+            kPatience) {
     agents_.alsoHear(room_.messages().fd(), [this] { return lookAtRoom(); });
   }
+  // A guest in software, on a busy machine, is slow.
+  static constexpr Duration kPatience = 10s;
+
   Status awaitReady();
   Status unlessGivenUp(int host, std::string_view what) const;
   Status lookAtRoom();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "harness/site/agent_processes.h"
 #include "harness/site/agents.h"
 #include "tests/netns/run/run_fixture.h"
 #include "tests/support/poll_until.h"
@@ -76,12 +77,12 @@ class AgentTest : public RunTest {
   }
 
   /// Ctrl-C ends it, in a small part of the time for which what hangs would be waited for.
-  void expectThatCtrlCEndsIt(Victim& victim, Duration usual) {
+  void expectThatCtrlCEndsIt(Victim& victim, Duration usual, int part = 5) {
     ::kill(-victim.pid(), SIGINT);  // as the terminal does: to the whole group
     const TimePoint asked = now();
     int status = 0;
     ASSERT_EQ(::waitpid(victim.pid(), &status, 0), victim.pid());
-    EXPECT_LT(now() - asked, usual / 5);
+    EXPECT_LT(now() - asked, usual / part);
     EXPECT_EQ(WEXITSTATUS(status), 130) << victim.printed();
     EXPECT_TRUE(result().interrupted);
     expectThatNothingIsLeft();
@@ -163,8 +164,23 @@ TEST_F(AgentTest, OneThatHangsDoesNotHoldTheRunForEver) {
   const auto victim = startTraining();
   ASSERT_EQ(agents().size(), std::size_t{kNodes});
   ::kill(agents()[0], SIGSTOP);
-  ::kill(victim->pid(), SIGINT);
-  EXPECT_TRUE(victim->awaitOutput("processes of node 0 outlive SIGKILL", 15s)) << victim->printed();
+  expectThatCtrlCEndsIt(*victim, site::AgentProcesses::kKillBudget, /*part=*/2);
+  EXPECT_TRUE(
+      victim->awaitOutput("the agent of node 0 has not answered for 1s, and was killed", 5s))
+      << victim->printed();
+}
+
+TEST_F(AgentTest, ThoseThatHangWhenTheWorkIsDoneAreNamed) {
+  std::string text = scenarioText("[fault_free]", "[]");
+  text.replace(text.find("iterations: 20"), 14, "iterations: 100");
+  const auto victim = start(text);
+  ASSERT_EQ(agents().size(), std::size_t{kNodes});
+  for (const int node : {0, 2}) ::kill(agents()[static_cast<std::size_t>(node)], SIGSTOP);
+  EXPECT_TRUE(
+      victim->awaitOutput("the agent of node 0 has not answered for 3s, and was killed; the "
+                          "agent of node 2 has not answered for 3s, and was killed",
+                          kInTime))
+      << victim->printed();
   expectTheEnd(*victim);
 }
 

@@ -29,8 +29,10 @@ struct Play {
   Status built;
   Status started;   // of the guards
   Status reverted;  // of the fault
+  Status killed;    // of the guards
   bool interruptsWhileBuilding = false;
   bool interruptsWhileStarting = false;
+  bool interruptsWhenStruck = false;
   std::deque<Result<std::pair<int, wire::FromGuard>>> said;
   std::optional<wire::FromRank> rankSays;  // at once, the first of them
   std::vector<std::string> happened;
@@ -43,6 +45,9 @@ class FakeFault final : public injector::Fault {
   Status prepare() override { return okStatus(); }
   Status apply() override {
     play->happened.emplace_back("apply");
+    if (play->interruptsWhenStruck) {
+      EXPECT_EQ(std::raise(SIGINT), 0);
+    }
     return transit(true, [] { return okStatus(); });
   }
   Status step(TimePoint /*now*/) override { return okStatus(); }
@@ -77,7 +82,7 @@ class FakeGuards final : public site::Processes {
   }
   Status kill() override {
     play->happened.emplace_back("kill");
-    return okStatus();
+    return play->killed;
   }
   bool allEnded() const override { return play->said.empty(); }
 };
@@ -223,6 +228,37 @@ TEST_F(SessionTest, SoIsOneWhileItsProgramsAreStarted) {
   EXPECT_EQ(result->recorded.run.message, "interrupted");
   EXPECT_THAT(play_.happened, ElementsAre("build", "port_down on 1.1", "apply", "start 2", "revert",
                                           "fault gone", "cluster gone"));
+}
+
+TEST_F(SessionTest, WhatHangsWhenItIsInterruptedIsToldBesideTheResult) {
+  bothStart();
+  play_.interruptsWhenStruck = true;
+  play_.killed = errorf(Code::kUnavailable, "the agent of node 1 hangs");
+  const auto result = run();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_EQ(result->recorded.run.message, "interrupted");
+  EXPECT_EQ(result->trouble, "the agent of node 1 hangs");
+}
+
+TEST_F(SessionTest, WhatIsNotRestoredWhenItIsInterruptedIsItsError) {
+  bothStart();
+  play_.interruptsWhenStruck = true;
+  play_.reverted = errorf(Code::kNotRestored, "the port stays down");
+  play_.killed = errorf(Code::kUnavailable, "the agent of node 1 hangs");
+  const auto result = run();
+  EXPECT_EQ(result.status().code(), Code::kNotRestored);
+  EXPECT_THAT(result.status().message(), HasSubstr("the port stays down; and then: the agent of"));
+}
+
+TEST_F(SessionTest, WhatHangsWhenItIsNotInterruptedIsItsError) {
+  bothStart();
+  for (int guard : {0, 1}) {
+    say(guard, wire::GuardedEnded{.program = 0});
+    say(guard, wire::GuardFinished{});
+  }
+  play_.killed = errorf(Code::kUnavailable, "the agent of node 1 hangs");
+  EXPECT_EQ(run().status().message(), "the agent of node 1 hangs");
 }
 
 TEST_F(SessionTest, WhenNobodyIsHeardAnyMoreTheFaultStillEnds) {

@@ -52,7 +52,7 @@ class AgentsTest : public ::testing::Test {
     ASSERT_TRUE(agents_.awaitReady(10s).ok());
   }
 
-  Agents agents_{[](int node, const std::string& what) {
+  Agents agents_{[](int node, const std::string& what, bool /*lives*/) {
     return errorf(Code::kUnavailable, "the agent of node {} {}", node, what);
   }};
   std::map<int, launch::MessageChannel> far_;
