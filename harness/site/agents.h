@@ -81,7 +81,8 @@ class Agents {
   std::optional<std::string> rankEnd(int job) const;
   /// What a guard has said next, if it has come.
   std::optional<wire::FromGuard> guardSaid(int job);
-  /// What its programs have printed, after its last word.
+  /// What its programs have printed until its last word, which may be that it failed: comes after
+  /// it, where it was to be read.
   std::optional<std::vector<wire::Printed>> output(int job) const;
   Status tellGuard(int job, const wire::ToGuard& message);
   /// SIGKILL; its end comes later.

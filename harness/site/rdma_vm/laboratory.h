@@ -37,10 +37,11 @@ struct RunRequest {
 
 /// How it went.
 struct RunOutput {
-  launch::ExitStatus exit;
-  bool timedOut = false;  ///< it was ended, because its limit was over
+  launch::ExitStatus exit;  ///< of one that ended with its guard: SIGKILL
+  bool timedOut = false;    ///< it was ended, because its limit was over
   std::string out;
   std::string err;
+  std::string problem{};  ///< why its guard ended before it; empty: it did not
 };
 
 /// Hosts with RDMA on a machine that has none: guests of qemu, in software, with Debian's kernel,
@@ -72,7 +73,9 @@ class Laboratory final : public HolderLine {
   const std::string& guestKernel() const { return guestKernel_; }
 
   /// Runs one program, or one on each of several hosts at the same time, and waits for the last
-  /// end. An error is the laboratory's: what a program does is in its output.
+  /// end. An error is the laboratory's, or that of a program that cannot be run: what one does is
+  /// in its output. Given up, all are ended at once (SIGTERM, and soon SIGKILL), and their output
+  /// is what they have printed by then; kAborted when the hosts do not tell.
   Result<RunOutput> run(int host, const RunRequest& request);
   struct HostRequest {
     int host = 0;
@@ -134,14 +137,15 @@ class Laboratory final : public HolderLine {
   };
   struct Job {
     int host = 0;
-    bool gone = false;
-    std::string problem{};  // why its guard ended early; empty: it did not
+    bool refused = false;
+    bool begun = false;
+    std::string problem{};  // why its guard ended early, or was refused; empty: it did not
     std::optional<launch::ExitStatus> exit{};
     std::optional<RunOutput> output{};
     TimePoint deadline{};
     bool timedOut = false;
     std::optional<TimePoint> endingSince{};
-    bool over() const { return gone || output.has_value(); }
+    bool over() const { return refused || output.has_value(); }
   };
 
   Laboratory(const VmSpec& spec, SwitchPorts ports, launch::Process room)
@@ -168,6 +172,7 @@ class Laboratory final : public HolderLine {
   void lookAtJobs();
   void guardMessage(Job& job, const wire::FromGuard& message);
   Status enforceLimits();
+  Status endWhatIsGivenUp();
   Status brokenHost(int host, const std::string& what) const;
   Status checkHost(int host) const;
 
@@ -178,6 +183,7 @@ class Laboratory final : public HolderLine {
   std::string guestKernel_;
   std::map<int, Job> jobs_;  // by their numbers at the agents
   int nextOutput_ = 1;
+  std::optional<TimePoint> givenUp_;
   site::Agents agents_;
 };
 
