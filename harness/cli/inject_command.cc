@@ -123,13 +123,12 @@ int inject(const InjectOptions& options) {
   }
   auto interrupt = run::Interrupt::watch();
   if (!interrupt.ok()) return fail(kVerb, interrupt.status(), kExitCannotRun);
-  if (const Status status = fault.prepare(); !status.ok()) {
-    return fail(kVerb, status, exitOf(status));
-  }
-  const std::string_view unproven = injection->kind->unproven;
-  std::cerr << fmt::format("inject: {} for {} ({}){}{}\n", options.kind, formatDuration(*duration),
-                           fault.mechanism(), unproven.empty() ? "" : "; unproven: ", unproven);
-  const Outcome outcome = carryOut(fault, *duration, *interrupt);
+  const Outcome outcome = carryOut(fault, *duration, *interrupt, [&] {
+    const std::string_view unproven = injection->kind->unproven;
+    std::cerr << fmt::format("inject: {} for {} ({}){}{}\n", options.kind,
+                             formatDuration(*duration), fault.mechanism(),
+                             unproven.empty() ? "" : "; unproven: ", unproven);
+  });
   if (!outcome.reverted.ok()) {
     return fail(kVerb, outcome.reverted.withContext("take it back"), kExitNotRestored);
   }

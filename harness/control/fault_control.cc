@@ -123,7 +123,7 @@ bool collide(const scenario::Target& a, const scenario::Target& b) {
 }  // namespace
 
 Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
-                                          site::Cluster& cluster, const Stop& stop) {
+                                          site::Cluster& cluster, const GiveUp& stop) {
   const MakeFault make = [&](const scenario::Fault& fault) {
     return cluster.makeFault(fault.kind, fault.parameters, targetOf(fault));
   };
@@ -133,7 +133,7 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
 }
 
 Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario, const MakeFault& make,
-                                          const Stop& stop) {
+                                          const GiveUp& stop) {
   FaultControl control;
   control.stop_ = stop;
   // Of programs that are not ours nobody knows how many tell of their iterations, or work at all.

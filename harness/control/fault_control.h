@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/give_up.h"
 #include "harness/control/sampler.h"
 #include "harness/control/timeline.h"
 #include "harness/record/damage.h"
@@ -21,17 +22,15 @@ namespace faultline::run {
 /// often as each is repeated, every time with evidence of its own.
 class FaultControl {
  public:
-  /// Asked while something is waited for: nobody waits any more.
-  using Stop = std::function<bool()>;
   /// Makes and prepares all faults of the scenario, before the measured time. kAborted when it is
   /// told to `stop`; likewise step(), with what was half done taken back.
   static Result<FaultControl> create(const scenario::Scenario& scenario, site::Cluster& cluster,
-                                     const Stop& stop);
+                                     const GiveUp& stop);
   /// The same, with the faults that `make` makes.
   using MakeFault =
       std::function<Result<std::unique_ptr<injector::Fault>>(const scenario::Fault& fault)>;
   static Result<FaultControl> create(const scenario::Scenario& scenario, const MakeFault& make,
-                                     const Stop& stop = {});
+                                     const GiveUp& stop = {});
 
   // Marks of the workload. Where a fault counts bytes they are read then, and at each step.
   void warmupIteration(int node, std::uint64_t bytes);
@@ -123,7 +122,7 @@ class FaultControl {
   bool foreign_ = false;                 // programs that are not ours
   std::optional<RequestEnds> requests_;  // of a server
   std::vector<Entry> entries_;
-  Stop stop_;
+  GiveUp stop_;
   bool wasStopped_ = false;
   std::map<int, TimePoint> begun_;  // iterations, that are not over or a little older
   std::set<int> through_;           // ranks that have ended the latest of them
