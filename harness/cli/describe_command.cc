@@ -416,9 +416,9 @@ CLI::App* addDescribeCommand(CLI::App& app, int& exit_code) {
       ->required();
   addJsonFlag(*command, options->json);
   setFooter(*command, "",
-            {"faultline describe port_down", "faultline describe optcc",
-             "faultline describe failover_pause_ms", "faultline describe limits",
-             "faultline describe scenario"},
+            {fmt::format("faultline describe {}", injector::kUsualFault),
+             "faultline describe optcc", "faultline describe failover_pause_ms",
+             "faultline describe limits", "faultline describe scenario"},
             kLookingExitCodes);
   command->callback([options, &exit_code] { exit_code = describe(*options); });
   return command;
