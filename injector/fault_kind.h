@@ -184,7 +184,8 @@ class FaultParameters : public Parameters {
 /// What it does, and what of it nobody has seen work yet: where many are listed.
 std::string summaryOf(const FaultKind& kind);
 
-/// The page of `faultline describe <fault>`: plain text of at most 100 columns.
-std::string describeFault(const FaultKind& kind);
+/// The page of `faultline describe <fault>`: plain text of at most 100 columns. `cluster` is what a
+/// scenario writes to have nodes with RDMA devices, for faults of these.
+std::string describeFault(const FaultKind& kind, std::string_view cluster);
 
 }  // namespace faultline::injector

@@ -24,6 +24,7 @@
 #include "harness/scenario/reader.h"
 #include "harness/scenario/schema.h"
 #include "harness/scenario/workload_kind.h"
+#include "harness/site/kinds/kinds.h"
 #include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
@@ -63,7 +64,7 @@ Json toJson(std::span<const ParameterSpec> specs) {
 }
 
 Page faultPage(const injector::FaultKind& kind) {
-  return {injector::describeFault(kind),
+  return {injector::describeFault(kind, site::clusterOf(site::firstKind(&site::Kind::rdmaDevices))),
           {{"name", kind.name},
            {"category", "fault"},
            {"summary", kind.summary},
