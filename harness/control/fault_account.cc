@@ -1,18 +1,17 @@
+#include "harness/control/fault_account.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
+#include <variant>
 
-#include "harness/control/fault_control.h"
-#include "harness/control/target_node.h"
 #include "harness/scenario/fault_list.h"
 #include "injector/faults/flap_clock.h"
-
-// What the faults of a run did, for its result.
 
 namespace faultline::run {
 namespace {
@@ -101,47 +100,17 @@ std::string whatTheProgramDidNot(const FaultTrigger& trigger, const scenario::Fa
   return "";
 }
 
-}  // namespace
-
-FaultChanges FaultControl::changes() const {
-  FaultChanges all;
-  for (const Entry& entry : entries_) {
-    FaultChanges::OfFault& fault = all.faults.emplace_back();
-    fault.group = entry.spec.group;
-    if (entry.spec.target && entry.spec.target->part == scenario::Part::kRail) {
-      fault.node = entry.spec.target->node;
-      fault.rail = entry.spec.target->rail;
-    }
-    for (const injector::Transition& one : entry.fault->transitions()) {
-      FaultChange& change = fault.changes.emplace_back(
-          FaultChange{.broken = one.broken, .before = one.before, .after = one.after});
-      if (!one.peer.empty()) change.peer = fault.rail ? nodeWith(one.peer, *fault.rail) : kNoNode;
-    }
-  }
-  return all;
-}
-
-std::vector<TimePoint> FaultControl::damages() const {
-  std::vector<TimePoint> moments;
-  for (const Entry& entry : entries_) {
-    for (const injector::Transition& transition : entry.fault->transitions()) {
-      if (transition.broken) moments.push_back(transition.before);
-    }
-  }
-  std::ranges::sort(moments);
-  return moments;
-}
-
 /// The node that has this address on a rail.
-int FaultControl::nodeWith(const std::string& address, int rail) const {
+int nodeWith(std::span<const site::NodeNetwork> network, const std::string& address, int rail) {
   const auto has = [&](const site::NodeNetwork& node) {
     return node.rails.at(static_cast<std::size_t>(rail)).address == address;
   };
-  const auto found = std::ranges::find_if(network_, has);
-  return found == network_.end() ? kNoNode : static_cast<int>(found - network_.begin());
+  const auto found = std::ranges::find_if(network, has);
+  return found == network.end() ? kNoNode : static_cast<int>(found - network.begin());
 }
 
-std::int64_t FaultControl::lossesOf(const Entry& entry, std::size_t strike) {
+/// How often a strike of something that flaps has broken it.
+std::int64_t lossesOf(const StruckFault& entry, std::size_t strike) {
   const auto& transitions = entry.fault->transitions();
   const std::size_t from = entry.strikes[strike].firstTransition;
   const std::size_t to = strike + 1 < entry.strikes.size()
@@ -152,9 +121,57 @@ std::int64_t FaultControl::lossesOf(const Entry& entry, std::size_t strike) {
                        [](const injector::Transition& transition) { return transition.broken; });
 }
 
-std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
+/// Why this strike proves nothing; empty: it does.
+std::string problemOf(const Strike& strike, int ranks) {
+  if (!strike.evidence || !strike.evidence->ok) {
+    return fmt::format("left no evidence: {}",
+                       strike.evidence ? strike.evidence->observed : "nothing was observed");
+  }
+  if (strike.hit && !strike.hit->ok()) {
+    return fmt::format("missed its iteration: {}", strike.hit->detail());
+  }
+  if (strike.endedLater.size() < static_cast<std::size_t>(std::min(2, ranks))) {
+    return "came when the work was over";
+  }
+  return "";
+}
+
+}  // namespace
+
+FaultChanges changesOf(std::span<const StruckFault> faults,
+                       std::span<const site::NodeNetwork> network) {
+  FaultChanges all;
+  for (const StruckFault& entry : faults) {
+    FaultChanges::OfFault& fault = all.faults.emplace_back();
+    fault.group = entry.spec.group;
+    if (entry.spec.target && entry.spec.target->part == scenario::Part::kRail) {
+      fault.node = entry.spec.target->node;
+      fault.rail = entry.spec.target->rail;
+    }
+    for (const injector::Transition& one : entry.fault->transitions()) {
+      FaultChange& change = fault.changes.emplace_back(
+          FaultChange{.broken = one.broken, .before = one.before, .after = one.after});
+      if (!one.peer.empty())
+        change.peer = fault.rail ? nodeWith(network, one.peer, *fault.rail) : kNoNode;
+    }
+  }
+  return all;
+}
+
+std::vector<TimePoint> damagesOf(std::span<const StruckFault> faults) {
+  std::vector<TimePoint> moments;
+  for (const StruckFault& entry : faults) {
+    for (const injector::Transition& transition : entry.fault->transitions()) {
+      if (transition.broken) moments.push_back(transition.before);
+    }
+  }
+  std::ranges::sort(moments);
+  return moments;
+}
+
+std::vector<reports::AppliedFault> appliedOf(std::span<const StruckFault> faults, TimePoint t0) {
   std::vector<reports::AppliedFault> result;
-  for (const Entry& entry : entries_) {
+  for (const StruckFault& entry : faults) {
     for (std::size_t index = 0; index < entry.strikes.size(); ++index) {
       const Strike& strike = entry.strikes[index];
       reports::AppliedFault& fault = result.emplace_back();
@@ -189,9 +206,9 @@ std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
   return result;
 }
 
-std::vector<reports::Evidence> FaultControl::evidence() const {
+std::vector<reports::Evidence> evidenceOf(std::span<const StruckFault> faults) {
   std::vector<reports::Evidence> result;
-  for (const Entry& entry : entries_) {
+  for (const StruckFault& entry : faults) {
     for (const Strike& strike : entry.strikes) {
       reports::Evidence& evidence = result.emplace_back();
       evidence.fault = static_cast<int>(result.size()) - 1;  // as in `applied`
@@ -205,31 +222,17 @@ std::vector<reports::Evidence> FaultControl::evidence() const {
   return result;
 }
 
-std::string FaultControl::problemOf(const Strike& strike) const {
-  if (!strike.evidence || !strike.evidence->ok) {
-    return fmt::format("left no evidence: {}",
-                       strike.evidence ? strike.evidence->observed : "nothing was observed");
-  }
-  if (strike.hit && !strike.hit->ok()) {
-    return fmt::format("missed its iteration: {}", strike.hit->detail());
-  }
-  if (strike.endedLater.size() < static_cast<std::size_t>(std::min(2, ranks_))) {
-    return "came when the work was over";
-  }
-  return "";
-}
-
-std::string FaultControl::invalidBecause() const {
-  for (const Entry& entry : entries_) {
+std::string whyInvalid(std::span<const StruckFault> faults, int ranks, bool foreign) {
+  for (const StruckFault& entry : faults) {
     const std::string& kind = entry.spec.kind;
     for (std::size_t index = 0; index < entry.strikes.size(); ++index) {
-      const std::string problem = problemOf(entry.strikes[index]);
+      const std::string problem = problemOf(entry.strikes[index], ranks);
       if (problem.empty()) continue;
       return fmt::format("{} ({}) {}", kind, triggerText(entry.spec, index), problem);
     }
     if (entry.strikes.size() == static_cast<std::size_t>(entry.spec.times)) continue;
     std::string why = entry.strikes.empty() ? wereTooShort(entry.trigger) : "";
-    if (foreign_ && entry.strikes.empty()) {
+    if (foreign && entry.strikes.empty()) {
       if (std::string not_done = whatTheProgramDidNot(entry.trigger, entry.spec);
           !not_done.empty()) {
         why = std::move(not_done);

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "harness/command/variables.h"
-#include "harness/control/target_node.h"
+#include "harness/control/fault_account.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/workload_kind.h"
 #include "injector/faults/registry.h"
@@ -63,33 +63,34 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario, co
         spec.target ? fmt::format("prepare {} on {}", spec.kind, inWords(target))
                     : fmt::format("prepare {}", spec.kind)));
     const injector::FaultKind* const kind = injector::findFaultKind(spec.kind);
-    control.entries_.push_back(Entry{.spec = spec,
-                                     .trigger = FaultTrigger(spec, serves ? kOwnLengths : kEqual),
-                                     .fault = std::move(fault),
-                                     .strikes = {},
-                                     .alone = kind != nullptr && kind->alone});
+    control.entries_.push_back(
+        StruckFault{.spec = spec,
+                    .trigger = FaultTrigger(spec, serves ? kOwnLengths : kEqual),
+                    .fault = std::move(fault),
+                    .strikes = {},
+                    .alone = kind != nullptr && kind->alone});
   }
   return control;
 }
 
 void FaultControl::warmupIteration(int node, std::uint64_t bytes) {
-  for (Entry& entry : entries_) {
+  for (StruckFault& entry : entries_) {
     if (nodeOf(entry.spec) == node) entry.trigger.warmupIteration(bytes);
   }
 }
 
 void FaultControl::started(TimePoint t0) {
-  for (Entry& entry : entries_) entry.trigger.started(t0);
+  for (StruckFault& entry : entries_) entry.trigger.started(t0);
 }
 
 void FaultControl::iterationBegan(int iteration, TimePoint when, TimePoint seen, Sampler& sampler) {
-  const bool marked = std::ranges::any_of(entries_, [](const Entry& entry) {
+  const bool marked = std::ranges::any_of(entries_, [](const StruckFault& entry) {
     return std::holds_alternative<scenario::During>(entry.spec.trigger);
   });
   if (marked) (void)sampler.sample(faultline::now());
   if (begun_.empty() || iteration > begun_.rbegin()->first) through_.clear();
   begun_[iteration] = when;
-  for (Entry& entry : entries_) {
+  for (StruckFault& entry : entries_) {
     entry.trigger.iterationBegan(iteration, when, seen, sampler.nodeBytes(nodeOf(entry.spec)));
   }
 }
@@ -102,7 +103,7 @@ void FaultControl::iterationEnded(int process, int iteration, TimePoint when, Sa
   const auto begun = begun_.find(iteration);
   if (!begun_.empty() && iteration == begun_.rbegin()->first) through_.insert(rank);
   const bool over = !requests_ || requests_->ended(iteration, last);
-  for (Entry& entry : entries_) {
+  for (StruckFault& entry : entries_) {
     if (over) entry.trigger.iterationEnded(iteration, sampler.nodeBytes(nodeOf(entry.spec)));
     wasIn(entry, rank, iteration, when);
     for (Strike& strike : entry.strikes) {
@@ -113,7 +114,7 @@ void FaultControl::iterationEnded(int process, int iteration, TimePoint when, Sa
   begun_.erase(begun_.begin(), begun_.lower_bound(iteration));
 }
 
-void FaultControl::wasIn(Entry& entry, int rank, int iteration, TimePoint until) {
+void FaultControl::wasIn(StruckFault& entry, int rank, int iteration, TimePoint until) {
   for (Strike& strike : entry.strikes) {
     if (strike.hit) strike.hit->iterationEnded(rank, iteration, until);
     if (until > strike.applied) strike.endedLater.insert(rank);
@@ -130,10 +131,10 @@ void FaultControl::givenUp(TimePoint now, int rank) {
   // Who is through waits for the others, before it begins the next.
   const int newest = begun_.empty() ? 0 : begun_.rbegin()->first;
   const int iteration = through_.contains(rank) ? newest + 1 : newest;
-  for (Entry& entry : entries_) wasIn(entry, rank, iteration, now);
+  for (StruckFault& entry : entries_) wasIn(entry, rank, iteration, now);
 }
 
-bool FaultControl::hasWaited(Entry& entry) const {
+bool FaultControl::hasWaited(StruckFault& entry) const {
   const auto awaited = entry.trigger.awaited();
   if (!awaited) return true;
   const std::vector<Strike>& strikes = entries_[awaited->after.fault].strikes;
@@ -148,7 +149,7 @@ bool FaultControl::hasWaited(Entry& entry) const {
 }
 
 bool FaultControl::countsBytes() const {
-  return std::ranges::any_of(entries_, [](const Entry& entry) {
+  return std::ranges::any_of(entries_, [](const StruckFault& entry) {
     const bool waits = !entry.strikes.empty() && entry.strikes.back().hit &&
                        !entry.strikes.back().hit->othersMoved();
     return entry.trigger.watching() || waits;
@@ -159,13 +160,13 @@ Status FaultControl::step(TimePoint now, Sampler& sampler) {
   if (countsBytes()) RETURN_IF_ERROR(sampler.sample(now));
   // All that are due strike before anything else is done: those of a group do it together, for
   // which what the first of them has just done counts as known.
-  for (Entry& entry : entries_) {
+  for (StruckFault& entry : entries_) {
     if (entry.active || !hasWaited(entry) || mustWait(entry)) continue;
     const std::uint64_t bytes = sampler.nodeBytes(nodeOf(entry.spec));
     if (entry.trigger.due(faultline::now(), bytes)) RETURN_IF_ERROR(apply(entry, now, sampler));
   }
-  std::vector<Entry*> over;
-  for (Entry& entry : entries_) {
+  std::vector<StruckFault*> over;
+  for (StruckFault& entry : entries_) {
     if (entry.strikes.empty()) continue;
     const int node = nodeOf(entry.spec);
     Strike& strike = entry.strikes.back();
@@ -179,14 +180,14 @@ Status FaultControl::step(TimePoint now, Sampler& sampler) {
   return end(over);
 }
 
-bool FaultControl::mustWait(const Entry& entry) const {
-  return entry.alone && std::ranges::any_of(entries_, [&](const Entry& other) {
+bool FaultControl::mustWait(const StruckFault& entry) const {
+  return entry.alone && std::ranges::any_of(entries_, [&](const StruckFault& other) {
            return other.active && other.alone && other.spec.target && entry.spec.target &&
                   collide(*other.spec.target, *entry.spec.target);
          });
 }
 
-Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) {
+Status FaultControl::apply(StruckFault& entry, TimePoint now, const Sampler& sampler) {
   const int node = nodeOf(entry.spec);
   const std::optional<double> progress = entry.trigger.progress(sampler.nodeBytes(node));
   const std::size_t known = entry.fault->transitions().size();
@@ -211,7 +212,7 @@ Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) 
   return okStatus();
 }
 
-Status FaultControl::observeLast(Entry& entry) {
+Status FaultControl::observeLast(StruckFault& entry) {
   // A fault may end by itself when it is not stepped for a while, and evidence may take longer.
   Status others;
   Result<injector::Evidence> evidence = entry.fault->evidence([&] {
@@ -226,14 +227,14 @@ Status FaultControl::observeLast(Entry& entry) {
   return others;
 }
 
-Status FaultControl::stepOthers(const Entry& entry) {
-  for (Entry& other : entries_) {
+Status FaultControl::stepOthers(const StruckFault& entry) {
+  for (StruckFault& other : entries_) {
     if (&other != &entry && other.active) RETURN_IF_ERROR(other.fault->step(faultline::now()));
   }
   return okStatus();
 }
 
-Status FaultControl::revert(Entry& entry, TimePoint asked) {
+Status FaultControl::revert(StruckFault& entry, TimePoint asked) {
   Strike& strike = entry.strikes.back();
   entry.active = false;
   const auto duration = entry.spec.durationOf(entry.strikes.size() - 1);
@@ -259,14 +260,14 @@ Status FaultControl::revert(Entry& entry, TimePoint asked) {
   return errorf(Code::kNotRestored, "revert {}: {}", entry.spec.kind, reverted.message());
 }
 
-Status FaultControl::end(const std::vector<Entry*>& entries, bool observe) {
+Status FaultControl::end(const std::vector<StruckFault*>& entries, bool observe) {
   const TimePoint asked = faultline::now();
   Status first;
-  for (Entry* const entry : entries) {
+  for (StruckFault* const entry : entries) {
     const Status status = observe ? observeLast(*entry) : okStatus();
     if (first.ok()) first = status;
   }
-  for (Entry* const entry : entries) {
+  for (StruckFault* const entry : entries) {
     const Status status = revert(*entry, asked);
     if (first.ok()) first = status;
   }
@@ -279,26 +280,38 @@ Status FaultControl::revertAll() { return end(allActive()); }
 Status FaultControl::abandon() { return end(allActive(), /*observe=*/false); }
 
 Status FaultControl::endThoseWithoutDuration() {
-  std::vector<Entry*> broken = allActive();
-  std::erase_if(broken, [](const Entry* entry) { return entry->spec.duration.has_value(); });
+  std::vector<StruckFault*> broken = allActive();
+  std::erase_if(broken, [](const StruckFault* entry) { return entry->spec.duration.has_value(); });
   return end(broken);
 }
 
-std::vector<FaultControl::Entry*> FaultControl::allActive() {
-  std::vector<Entry*> active;
-  for (Entry& entry : entries_) {
+std::vector<StruckFault*> FaultControl::allActive() {
+  std::vector<StruckFault*> active;
+  for (StruckFault& entry : entries_) {
     if (entry.active) active.push_back(&entry);
   }
   return active;
 }
 
-bool FaultControl::anyActive() const { return std::ranges::any_of(entries_, &Entry::active); }
+bool FaultControl::anyActive() const { return std::ranges::any_of(entries_, &StruckFault::active); }
 
 void FaultControl::restarted() {
   begun_.clear();
   through_.clear();
   if (requests_) requests_->restarted();
-  for (Entry& entry : entries_) entry.trigger.restarted();
+  for (StruckFault& entry : entries_) entry.trigger.restarted();
 }
+
+FaultChanges FaultControl::changes() const { return changesOf(entries_, network_); }
+
+std::vector<TimePoint> FaultControl::damages() const { return damagesOf(entries_); }
+
+std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
+  return appliedOf(entries_, t0);
+}
+
+std::vector<reports::Evidence> FaultControl::evidence() const { return evidenceOf(entries_); }
+
+std::string FaultControl::invalidBecause() const { return whyInvalid(entries_, ranks_, foreign_); }
 
 }  // namespace faultline::run
