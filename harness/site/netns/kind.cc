@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <memory>
+#include <string>
+
 #include "harness/site/netns/cluster.h"
 #include "harness/site/netns/machine_checks.h"
 #include "injector/faults/registry.h"

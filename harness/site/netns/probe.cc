@@ -9,8 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/unique_fd.h"

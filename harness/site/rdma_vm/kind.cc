@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>

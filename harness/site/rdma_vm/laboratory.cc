@@ -9,8 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <utility>
+#include <variant>
 
 #include "base/limits.h"
 #include "base/units.h"

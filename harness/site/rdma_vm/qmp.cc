@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstddef>
 
 #include "base/json.h"
 #include "base/units.h"
