@@ -12,7 +12,7 @@ namespace faultline::site {
 namespace {
 
 // A new kind is one line here.
-constexpr std::array<const Kind*, 2> kKinds{
+constexpr std::array kKinds{
     &netns::kKind,
     &rdma_vm::kKind,
 };
