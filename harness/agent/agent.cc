@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"

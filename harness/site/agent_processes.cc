@@ -1,9 +1,13 @@
 #include "harness/site/agent_processes.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "base/units.h"
 #include "wire/agent.h"

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <ctime>
 #include <utility>
+#include <variant>
 
 #include "base/units.h"
 

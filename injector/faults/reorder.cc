@@ -271,6 +271,7 @@ constinit const FaultKind kReorderKind{
     .signatures = kAnySignatures,
     .alone = true,
     .damage = nothing,
+    .needs = {KernelMechanism::kPacketProgram},
     .make = makeOne<Reorder>};
 
 }  // namespace faultline::injector

@@ -1,10 +1,15 @@
 #include "harness/site/netns/cluster.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/refused_calls.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/units.h"
 #include "harness/site/rdma_vm/vm_plan.h"

@@ -10,8 +10,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <utility>
+#include <variant>
 
 #include "base/limits.h"
 #include "base/units.h"

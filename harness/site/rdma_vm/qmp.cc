@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 
 #include "base/json.h"
 #include "base/units.h"
