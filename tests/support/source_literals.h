@@ -17,7 +17,7 @@ namespace faultline::test {
 struct SourceLiteral {
   std::string file;  ///< from the root of the repository
   int line = 0;
-  std::string text;  ///< as it is written, escapes and all
+  std::string text;  ///< as it is written, but with a blank for \n, \t and \r
 };
 
 inline bool isWordCharacter(char c) {
@@ -82,9 +82,17 @@ class LiteralReader {
     const std::size_t begin = at_ + 1;
     forward(1);
     while (at_ < text_.size() && text_[at_] != quote) forward(text_[at_] == '\\' ? 2 : 1);
-    const std::size_t end = at_;
+    std::string text(text_.substr(begin, at_ - begin));
     forward(1);
-    return std::string(text_.substr(begin, end - begin));
+    for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+      if (text[i] != '\\') continue;
+      if (std::string_view("ntr").find(text[i + 1]) != std::string_view::npos) {
+        text.replace(i, 2, " ");
+      } else {
+        ++i;
+      }
+    }
+    return text;
   }
 
   std::string_view text_;

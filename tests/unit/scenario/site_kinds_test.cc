@@ -2,12 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/scenario/reader.h"
@@ -118,49 +119,76 @@ std::string codeOf(const fs::path& file) {
   return text.str();
 }
 
+/// Where a file of the project belongs; "harness/site/netns/".
+std::string folderOf(const Kind& kind) { return fmt::format("harness/site/{}/", kind.name); }
+
+/// What of the code only a site itself may say: a name of its namespace, a header of its folder.
+std::string knowledgeOf(const std::string& code, const Kind& kind) {
+  const std::string scope = fmt::format("{}::", kind.name);
+  for (std::size_t at = code.find(scope); at != std::string::npos; at = code.find(scope, at + 1)) {
+    if (at == 0 || !test::isWordCharacter(code[at - 1])) return scope;
+  }
+  const std::string header = fmt::format("site/{}/", kind.name);
+  return code.find(header) == std::string::npos ? "" : header;
+}
+
+/// An address that a site has chosen: "10.1...
+bool hasAddress(const std::string& code) {
+  const std::string_view begin = "\"10.";
+  for (std::size_t at = code.find(begin); at != std::string::npos; at = code.find(begin, at + 1)) {
+    const char next = at + begin.size() < code.size() ? code[at + begin.size()] : '\0';
+    if (next >= '0' && next <= '9') return true;
+  }
+  return false;
+}
+
 // No file outside of a site's folder knows its classes, or an address of its own making.
 TEST(SiteKinds, NobodyOutsideOfASiteKnowsIt) {
   const fs::path root = FAULTLINE_SOURCE_DIR;
+  for (const Kind* const kind : kinds()) {
+    ASSERT_TRUE(fs::exists(root / folderOf(*kind) / "kind.cc")) << "a folder is called as its kind";
+  }
   // The verb `faultline lab` is a laboratory's own front; main starts its processes; the list.
   const std::set<std::string> fronts{"harness/cli/lab_command.cc", "harness/cli/main.cc",
                                      "harness/site/kinds/kinds.cc"};
-  for (const Kind* const kind : kinds()) {
-    const std::string own = fmt::format("harness/site/{}/", kind->name);
-    ASSERT_TRUE(fs::exists(root / own / "kind.cc")) << "a folder is called as its kind";
-    const std::regex known(fmt::format(R"(\b{0}::|site/{0}/|"10\.\d)", kind->name));
-    int looked = 0;
-    for (const char* const top : {"base", "wire", "injector", "harness", "reports"}) {
-      for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
-        const std::string extension = entry.path().extension();
-        if (extension != ".cc" && extension != ".h") continue;
-        const std::string name = fs::relative(entry.path(), root).string();
-        if (name.starts_with(own) || fronts.contains(name)) continue;
-        ++looked;
-        const std::string code = codeOf(entry.path());
-        std::smatch found;
-        EXPECT_FALSE(std::regex_search(code, found, known)) << name << ": " << found.str();
+  int looked = 0;
+  for (const char* const top : {"base", "wire", "injector", "harness", "reports"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".cc" && extension != ".h") continue;
+      const std::string name = fs::relative(entry.path(), root).string();
+      if (fronts.contains(name)) continue;
+      ++looked;
+      const std::string code = codeOf(entry.path());
+      bool isOfSite = false;
+      for (const Kind* const kind : kinds()) {
+        if (name.starts_with(folderOf(*kind))) {
+          isOfSite = true;
+        } else {
+          EXPECT_EQ(knowledgeOf(code, *kind), "") << name;
+        }
       }
+      EXPECT_TRUE(isOfSite || !hasAddress(code)) << name;
     }
-    EXPECT_GT(looked, 100);
   }
+  EXPECT_GT(looked, 100);
 }
 
 // A text that needs the name of a kind has it from the list of kinds.
 TEST(SiteKinds, NoTextOutsideOfASiteNamesIt) {
-  for (const Kind* const kind : kinds()) {
-    const std::string own = fmt::format("harness/site/{}/", kind->name);
-    std::size_t literals = 0;
-    for (const char* const top :
-         {"base", "wire", "injector", "harness", "reports", "resilient_ccl"}) {
-      for (const test::SourceLiteral& literal : test::sourceLiterals(top)) {
-        if (literal.file.starts_with(own)) continue;
-        ++literals;
+  std::size_t literals = 0;
+  for (const char* const top :
+       {"base", "wire", "injector", "harness", "reports", "resilient_ccl"}) {
+    for (const test::SourceLiteral& literal : test::sourceLiterals(top)) {
+      ++literals;
+      for (const Kind* const kind : kinds()) {
+        if (literal.file.starts_with(folderOf(*kind))) continue;
         EXPECT_FALSE(test::hasWord(literal.text, kind->name))
             << literal.file << ":" << literal.line << ": " << literal.text;
       }
     }
-    EXPECT_GT(literals, 5000u);
   }
+  EXPECT_GT(literals, 5000u);
 }
 
 }  // namespace
