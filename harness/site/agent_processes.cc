@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
@@ -27,6 +28,14 @@ bool isLastWord(const wire::FromGuard& message) {
         return wire::kIsOneOf<Message, wire::GuardFinished, wire::GuardError, wire::Gone>;
       },
       message);
+}
+
+/// The first, with the words of all.
+Status asOne(const std::map<int, Status>& errors) {
+  if (errors.empty()) return okStatus();
+  std::string text;
+  for (const auto& [node, error] : errors) text += (text.empty() ? "" : "; ") + error.message();
+  return Status(errors.begin()->second.code(), text);
 }
 
 }  // namespace
@@ -161,16 +170,12 @@ bool AgentProcesses::hasEnded(const One& one) const {
   return over || refused || agents_.isLost(agents_.nodeOf(one.job));
 }
 
-Status AgentProcesses::requireLife(const std::set<int>& nodes, TimePoint since) {
-  Status lost;
+void AgentProcesses::requireLife(const std::set<int>& nodes, TimePoint since, Hung& hung) {
   for (const int node : nodes) {
     if (agents_.isLost(node)) continue;
     const Status status = agents_.requireLife(node, since);
-    if (status.ok()) continue;
-    lost = lost.ok() ? status
-                     : Status(lost.code(), fmt::format("{}; {}", lost.message(), status.message()));
+    if (!status.ok()) hung.emplace(node, status);
   }
-  return lost;
 }
 
 Status AgentProcesses::kill() {
@@ -184,7 +189,7 @@ Status AgentProcesses::kill() {
   }
   const TimePoint asked = now();
   const TimePoint deadline = asked + kKillBudget;
-  Status hang;  // of agents, which are lost then, and with them all that they have started
+  Hung hung;  // and with them all that they have started
   while (std::ranges::any_of(processes_, running)) {
     const Status heard = agents_.listen(kPause);
     for (One& one : processes_) {
@@ -197,7 +202,7 @@ Status AgentProcesses::kill() {
     const bool oneIsLost = std::ranges::any_of(
         processes_, [this](const One& one) { return agents_.isLost(agents_.nodeOf(one.job)); });
     if (!heard.ok() && !oneIsLost) break;  // the nodes are gone, and they with them
-    if (const Status lost = requireLife(nodes, asked); hang.ok()) hang = lost;
+    requireLife(nodes, asked, hung);
     if (now() < deadline) continue;
     const auto last = std::ranges::find_if(processes_, running);
     return errorf(Code::kDeadlineExceeded,
@@ -205,7 +210,7 @@ Status AgentProcesses::kill() {
                   agents_.nodeOf(last->job), formatDuration(kKillBudget));
   }
   for (One& one : processes_) one.silent = true;
-  return hang;
+  return asOne(hung);
 }
 
 bool AgentProcesses::allEnded() const { return std::ranges::all_of(processes_, &One::silent); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -52,8 +53,9 @@ class AgentProcesses final : public Processes {
   Status drainGuard(std::size_t index, const Received& received);
   Result<std::string> awaitEnd(const One& rank);
   bool hasEnded(const One& one) const;
-  /// Those of agents that have been lost meanwhile, as one.
-  Status requireLife(const std::set<int>& nodes, TimePoint since);
+  using Hung = std::map<int, Status>;  // by node: why its agent is lost
+  /// Notes those that are lost by now.
+  void requireLife(const std::set<int>& nodes, TimePoint since, Hung& hung);
 
   Agents& agents_;
   std::string_view what_;  // they are

@@ -66,6 +66,11 @@ Duration VerbsFault::evidenceBudget() const {
   return Fault::evidenceBudget() + rule_.delay;
 }
 
+void VerbsFault::stopWhen(std::function<bool()> stop) {
+  stop_ = std::move(stop);
+  for (Program& program : programs_) program.connection.giveUpWhen(stop_);
+}
+
 Status VerbsFault::prepare() {
   ASSIGN_OR_RETURN(rule_, verbsRule(effect_, parameters_));
   return where_.known ? connect() : okStatus();
@@ -80,6 +85,7 @@ Status VerbsFault::connect() {
       if (!where_.known && isOver(connection.status())) continue;
       return connection.status();
     }
+    connection->giveUpWhen(stop_);
     ASSIGN_OR_RETURN(const verbs::ShimFacts facts, connection->hello());
     if (facts.missedContexts + facts.missedQueuePairs > 0) {
       spdlog::warn(

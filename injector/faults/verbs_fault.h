@@ -40,6 +40,7 @@ class VerbsFault final : public Fault {
   ~VerbsFault() override;
   /// kUnavailable when a known program has no shim, kInvalidArgument for a value that makes none.
   Status prepare() override;
+  void stopWhen(std::function<bool()> stop) override;
   /// kNotFound when no program has a queue pair that is meant.
   Status apply() override;
   /// kUnavailable when the fault has ended too early: this process was silent for longer than its
@@ -84,6 +85,7 @@ class VerbsFault final : public Fault {
   verbs::Effect effect_;
   FaultParameters parameters_;
   VerbsPrograms where_;
+  std::function<bool()> stop_;
   verbs::Rule rule_;
   std::vector<Program> programs_;
   verbs::Counters total_;

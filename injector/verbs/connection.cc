@@ -208,23 +208,37 @@ std::optional<Counters> Connection::last(std::uint64_t fault) const {
   return found == last_.end() ? std::nullopt : std::optional<Counters>(found->second);
 }
 
-Result<Message> Connection::ask(const Message& request) {
-  const TimePoint deadline = now() + kPatience;
+Result<std::optional<Message>> Connection::await(std::string_view verb, Duration patience,
+                                                 bool matters) {
+  const TimePoint deadline = now() + patience;
+  for (;;) {
+    const Duration left = std::max(deadline - now(), Duration::zero());
+    auto reply = receive(verb, std::min(left, kGiveUpInterval));
+    if (!reply.ok() || *reply || now() >= deadline) return reply;
+    if (!matters) RETURN_IF_ERROR(unlessGivenUp(giveUp_, attempt(verb)));
+  }
+}
+
+Result<Message> Connection::ask(const Message& request, bool matters) {
+  const bool last = matters && giveUp_ && giveUp_();
+  const Duration patience = last ? kLastPatience : kPatience;
+  const TimePoint deadline = now() + patience;
   if (std::exchange(awaitsCounters_, false)) {
     // Its answer comes first. What it says does not matter any more, not even that it is an error.
-    const auto earlier = receive("tell counters", kPatience);
-    if (earlier.ok() && !earlier->has_value()) return silent(request.verb());
+    const auto earlier = await("tell counters", patience, matters);
+    if (earlier.status().code() == Code::kAborted) return earlier.status();
+    if (earlier.ok() && !earlier->has_value()) return silent(request.verb(), patience);
   }
   RETURN_IF_ERROR(send(request));
-  ASSIGN_OR_RETURN(std::optional<Message> reply, receive(request.verb(), deadline - now()));
-  if (!reply) return silent(request.verb());
+  ASSIGN_OR_RETURN(std::optional<Message> reply, await(request.verb(), deadline - now(), matters));
+  if (!reply) return silent(request.verb(), patience);
   return *std::move(reply);
 }
 
-Status Connection::silent(std::string_view verb) const {
+Status Connection::silent(std::string_view verb, Duration patience) const {
   return errorf(Code::kDeadlineExceeded,
                 "{}: it has not answered for {}; the program may have been stopped", attempt(verb),
-                formatDuration(kPatience));
+                formatDuration(patience));
 }
 
 Result<ShimFacts> Connection::hello() {
@@ -289,7 +303,7 @@ Result<Counters> Connection::counters(std::uint64_t fault) {
 Result<Counters> Connection::disarm(std::uint64_t fault) {
   Message request("disarm");
   request.add("fault", fault);
-  ASSIGN_OR_RETURN(const Message reply, ask(request));
+  ASSIGN_OR_RETURN(const Message reply, ask(request, /*matters=*/true));
   return readCounters(reply);
 }
 

@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/give_up.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "injector/verbs/rule.h"
@@ -28,11 +30,16 @@ inline constexpr const char* kHowToLoad =
 class Connection {
  public:
   static constexpr Duration kPatience = 5s;
+  /// The same of what must not be left out, when nobody waits any more.
+  static constexpr Duration kLastPatience = 500ms;
 
   /// kNotFound: there is no such process. kUnavailable: it has no shim, or has not opened an RDMA
   /// device (since fork()); the message says which and what to do. kPermissionDenied: it is
   /// somebody else's, or may not be looked into (whyRefused()).
   static Result<Connection> open(pid_t pid);
+
+  /// Asked while an answer is waited for: kAborted. disarm() waits for kLastPatience then.
+  void giveUpWhen(GiveUp giveUp) { giveUp_ = std::move(giveUp); }
 
   Result<ShimFacts> hello();
   /// kIo when it does not come to an end.
@@ -59,18 +66,22 @@ class Connection {
 
  private:
   Connection(pid_t pid, UniqueFd fd) : pid_(pid), fd_(std::move(fd)) {}
-  Result<Message> ask(const Message& request);
+  /// `matters`: it is waited for a little also when nobody waits any more.
+  Result<Message> ask(const Message& request, bool matters = false);
+  /// As receive(), and asks whether anybody waits.
+  Result<std::optional<Message>> await(std::string_view verb, Duration patience, bool matters);
   Status send(const Message& request);
   Result<std::optional<Message>> receive(std::string_view verb, Duration patience);
   /// One message that is there; nothing when it was a last word.
   Result<std::optional<Message>> read(std::string_view verb);
   std::string attempt(std::string_view verb) const;
-  Status silent(std::string_view verb) const;
+  Status silent(std::string_view verb, Duration patience) const;
 
   pid_t pid_;
   UniqueFd fd_;
   bool awaitsCounters_ = false;
   std::map<std::uint64_t, Counters> last_;  // by fault
+  GiveUp giveUp_;
 };
 
 }  // namespace faultline::injector::verbs

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/pkt_cls.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -187,9 +189,12 @@ Result<std::vector<Capability>> probe() {
   if (::pipe2(ends, O_CLOEXEC) != 0) return callRefused(errno, "pipe2", "probe this machine");
   UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
+  const pid_t parent = ::getpid();
   const pid_t child = ::fork();
-  if (child < 0) return callRefused(errno, "pipe2", "probe this machine");
+  if (child < 0) return cannotStart(errno, "probe this machine");
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // whoever is interrupted leaves nothing that goes on
+    if (::getppid() != parent) ::_exit(0);
     writeAll(write_end.get(), encode(tryEverything()));
     ::_exit(0);
   }

@@ -419,6 +419,20 @@ TEST(InjectTest, AProgramThatIsStoppedIsLetGo) {
   EXPECT_TRUE(victim.becomesArmed(0));
 }
 
+TEST(InjectTest, AnInterruptDoesNotWaitForAProgramThatIsStopped) {
+  const Victim victim;
+  Injecting injecting(victim, {"post_error", "--for", "60s"});
+  victim.signal(SIGSTOP);
+  const TimePoint begin = now();
+  injecting.signal(SIGINT);
+  const Ran ran = injecting.wait();
+  EXPECT_LT(now() - begin, injector::verbs::Connection::kPatience / 2);
+  EXPECT_EQ(ran.exit, 130) << ran.out << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("has not answered for 500ms"));
+  victim.signal(SIGCONT);
+  EXPECT_TRUE(victim.becomesArmed(0));
+}
+
 /// As perftest does: nobody has asked what it has run into before it is gone.
 TEST(InjectTest, AProgramThatFailsAtOnceHasToldWhatItRanInto) {
   namespace verbs = injector::verbs;

@@ -91,6 +91,24 @@ TEST(VerbsConnectionTest, NobodyWaitsForCountersThatDoNotCome) {
   EXPECT_FALSE(counters->has_value());
 }
 
+TEST(VerbsConnectionTest, AnAnswerIsWaitedForOnlyAsLongAsSomebodyDoes) {
+  const FakeShim shim([](const Message&) { return std::optional<Message>(); });
+  auto connection = Connection::open(::getpid());
+  ASSERT_TRUE(connection.ok()) << connection.status().message();
+  int asked = 0;
+  connection->giveUpWhen([&asked] { return ++asked > 2; });
+  const TimePoint begin = now();
+  EXPECT_EQ(connection->hello().status().code(), Code::kAborted);
+  EXPECT_EQ(connection->arm({}).status().code(), Code::kAborted);
+  EXPECT_LT(now() - begin, Connection::kPatience / 2);
+  const TimePoint end = now();
+  const Status disarmed = connection->disarm(1).status();
+  EXPECT_EQ(disarmed.code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(disarmed.message(), HasSubstr("has not answered for 500ms"));
+  EXPECT_GE(now() - end, Connection::kLastPatience) << "that is worth a moment";
+  EXPECT_LT(now() - end, Connection::kPatience / 2);
+}
+
 TEST(VerbsConnectionTest, AnAnswerThatIsNoneIsAnError) {
   const FakeShim shim([](const Message& request) {
     return Message(request.verb() == "hello" ? "hello" : "ok");  // and the rest lacks its fields
