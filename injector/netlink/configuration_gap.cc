@@ -273,6 +273,14 @@ bool hasSource(const ConfigurationEntry& entry) {
   return Attributes<RTA_MAX>(message.get(), sizeof(rtmsg))[RTA_PREFSRC] != nullptr;
 }
 
+std::set<int> onlyOverOthers(const ConfigurationEntry& entry, int ifindex) {
+  std::set<int> others;
+  if (entry.kind != EntryKind::kRoute) return others;
+  for (const RouteLeg& leg : partsOf(entry).legs) others.insert(leg.ifindex);
+  if (others.contains(ifindex)) others.clear();
+  return others;
+}
+
 bool inOrder(const std::vector<ConfigurationEntry>& noted,
              const std::vector<ConfigurationEntry>& present, int family) {
   struct Known {

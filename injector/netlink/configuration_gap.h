@@ -69,6 +69,10 @@ bool hasRival(const ConfigurationEntry& address, const std::vector<Configuration
 /// Whether it is a route whose packets have a certain source address.
 bool hasSource(const ConfigurationEntry& entry);
 
+/// The interfaces that a route leads over, when it is none of them that it belongs to: it has an
+/// address of that one as its source.
+std::set<int> onlyOverOthers(const ConfigurationEntry& entry, int ifindex);
+
 /// Whether the noted addresses of the family that are there stand in the order in which they were,
 /// the primary and secondary ones as before: it decides about source addresses.
 bool inOrder(const std::vector<ConfigurationEntry>& noted,

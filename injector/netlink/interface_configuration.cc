@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "injector/netlink/configuration_gap.h"
@@ -142,12 +143,25 @@ int InterfaceConfiguration::Gap::size() const {
   return static_cast<int>(entries.size() + disordered.size()) + (ipv6_mtu ? 1 : 0);
 }
 
-InterfaceConfiguration::Gap InterfaceConfiguration::gapTo(
-    const InterfaceConfiguration& present) const {
+Result<InterfaceConfiguration::Gap> InterfaceConfiguration::gapTo(
+    Socket& socket, const InterfaceConfiguration& present) const {
   const PresentEntries known(present.entries_, ifindex_, nexthopObjects(entries_));
   Gap gap;
+  std::set<int> down;  // found out when it matters
+  bool asked = false;
   for (const ConfigurationEntry& entry : entries_) {
-    if (!known.has(entry)) gap.entries.push_back(entry);
+    if (known.has(entry)) continue;
+    const std::set<int> others = onlyOverOthers(entry, ifindex_);
+    if (!others.empty() && !asked) {
+      ASSIGN_OR_RETURN(const std::vector<NetDevice> links, listNetDevices(socket));
+      for (const NetDevice& link : links) {
+        if (!link.admin_up) down.insert(link.ifindex);
+      }
+      asked = true;
+    }
+    const bool over_one_that_is_down = std::any_of(
+        others.begin(), others.end(), [&](int ifindex) { return down.contains(ifindex); });
+    if (!over_one_that_is_down) gap.entries.push_back(entry);
   }
   for (const int family : {AF_INET, AF_INET6}) {
     if (!inOrder(entries_, present.entries_, family)) gap.disordered.push_back(family);
@@ -183,13 +197,15 @@ std::vector<std::string> InterfaceConfiguration::inWords(const std::string& inte
 Result<int> InterfaceConfiguration::missing(Socket& socket) const {
   if (empty()) return 0;
   ASSIGN_OR_RETURN(const InterfaceConfiguration present, readAgain(socket));
-  return due().gapTo(present).size();
+  ASSIGN_OR_RETURN(const Gap gap, due().gapTo(socket, present));
+  return gap.size();
 }
 
 Result<std::vector<std::string>> InterfaceConfiguration::missingInWords(Socket& socket) const {
   if (empty()) return std::vector<std::string>();
   ASSIGN_OR_RETURN(const InterfaceConfiguration present, readAgain(socket));
-  return wordsOf(socket, due().gapTo(present));
+  ASSIGN_OR_RETURN(const Gap gap, due().gapTo(socket, present));
+  return wordsOf(socket, gap);
 }
 
 Status InterfaceConfiguration::putBack(Socket& socket) const {
@@ -199,7 +215,7 @@ Status InterfaceConfiguration::putBack(Socket& socket) const {
   bool ordered = false;
   for (int pass = 0; pass < kMostPasses; ++pass) {
     ASSIGN_OR_RETURN(const InterfaceConfiguration present, wanted.readAgain(socket));
-    const Gap gap = wanted.gapTo(present);
+    ASSIGN_OR_RETURN(const Gap gap, wanted.gapTo(socket, present));
     if (gap.size() == 0) return okStatus();
     const auto anAddress = [](const ConfigurationEntry& entry) {
       return entry.kind == EntryKind::kAddress;
@@ -233,7 +249,7 @@ Status InterfaceConfiguration::putBack(Socket& socket) const {
     if (!any && (ordered || gap.disordered.empty())) break;
   }
   ASSIGN_OR_RETURN(const InterfaceConfiguration present, wanted.readAgain(socket));
-  const Gap gap = wanted.gapTo(present);
+  ASSIGN_OR_RETURN(const Gap gap, wanted.gapTo(socket, present));
   if (gap.size() == 0) return okStatus();
   std::string text = "could not put back";
   const std::vector<std::string> lines = wordsOf(socket, gap);

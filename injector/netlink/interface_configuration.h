@@ -87,7 +87,8 @@ class InterfaceConfiguration {
   InterfaceConfiguration due() const;
   static Result<InterfaceConfiguration> readWith(Socket& socket, Belongings of);
   Result<InterfaceConfiguration> readAgain(Socket& socket) const;
-  Gap gapTo(const InterfaceConfiguration& present) const;
+  /// Without routes over other interfaces that are down: they come back with those.
+  Result<Gap> gapTo(Socket& socket, const InterfaceConfiguration& present) const;
   std::vector<std::string> wordsOf(Socket& socket, const Gap& gap) const;
   Status putBack(Socket& socket) const;
 

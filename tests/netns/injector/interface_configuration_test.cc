@@ -76,6 +76,8 @@ ip -6 route add fd94::/64 from fd01::/64 via fd01::ff
 ip -6 route add fd95::/64 dev r0 expires 3000
 ip -6 route add fd96::/64 nexthop via fd01::fe dev r0 weight 2 nexthop via fd01::ff dev r0
 ip -6 route add fd99::/64 via fd98::1 dev r0 onlink
+ip -6 address add fd20::1/64 dev other nodad
+ip -6 route add fd9a::/64 nexthop via fd01::fe dev r0 nexthop via fd20::2 dev other weight 4
 ip -6 nexthop add id 55 via fd01::ff dev r0
 ip -6 route add fd97::/64 nhid 55
 ip -6 neighbour add fd01::ff lladdr 02:bb:00:00:00:02 router nud permanent dev r0
@@ -196,6 +198,7 @@ TEST_F(InterfaceConfigurationTest, AddressesInAnotherOrderAreSetRight) {
 }
 
 TEST_F(InterfaceConfigurationTest, APartOfARouteOrGroupOverTwoPortsThatFailComesBackWithItsPort) {
+  host("ip route add 10.201.0.0/16 via 10.200.0.2 dev other src 10.1.0.1");
   const Lines before = state();
   const InterfaceConfiguration noted = note();
   const auto other = InterfaceConfiguration::read(*socket_, kOtherPort);
