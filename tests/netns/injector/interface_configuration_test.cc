@@ -326,7 +326,7 @@ TEST_F(ManagedPortTest, WhatItNeverLeavesAloneIsSaidInTheEnd) {
   std::atomic<bool> done = false;
   manager_ = std::thread([&] {
     while (!done) {
-      host("ip -6 address del fd01:8::1/64 dev r0 2>/dev/null || true");
+      host("ip -6 address del fd01:7::1 peer fd01:7::2/128 dev r0 2>/dev/null || true");
       ::poll(nullptr, 0, 10);
     }
   });
@@ -334,8 +334,10 @@ TEST_F(ManagedPortTest, WhatItNeverLeavesAloneIsSaidInTheEnd) {
   const Status status = noted.restore(*socket_, {.quiet = 200ms, .patience = 600ms, .rounds = 2});
   done = true;
   EXPECT_EQ(status.code(), Code::kNotRestored);
-  EXPECT_EQ(status.message(),
-            "could not put back\n  address fd01:8::1/64 dev r0: somebody has removed it again");
+  EXPECT_EQ(
+      status.message(),
+      "could not put back\n  address fd01:7::1 peer fd01:7::2/128 dev r0: somebody has removed it "
+      "again");
   EXPECT_LT(now() - begin, 10s);
 }
 
