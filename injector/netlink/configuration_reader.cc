@@ -125,9 +125,9 @@ class Reader {
         request, attempt,
         [&](const nlmsghdr* message) {
           auto entry = entryOf(message, of_);
+          const int ours = entry ? static_cast<int>(entries_.size()) : -1;
           if (entry) entries_.push_back(*std::move(entry));
-          if (message->nlmsg_type != RTM_NEWROUTE) return;
-          places.see(message, entries_, entry ? static_cast<int>(entries_.size()) - 1 : -1);
+          if (message->nlmsg_type == RTM_NEWROUTE) places.see(message, entries_, ours);
         },
         [&] {
           entries_.resize(before);
