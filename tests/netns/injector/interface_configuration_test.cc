@@ -313,10 +313,12 @@ TEST_F(ManagedPortTest, WhatItRemovesOnceMoreIsPutBackOnceMore) {
   downAndUp();
   manage(R"(
 while ! ip address show dev r0 | grep -q fd01::1/64; do sleep 0.02; done
+sleep 0.3
 ip -6 address del fd01::1/64 dev r0
 ip address del 10.1.8.1/24 dev r0
 )");
   EXPECT_OK(noted.restore(*socket_, kSettling));
+  manager_.join();
   EXPECT_EQ(difference(before, state()), "");
 }
 
