@@ -111,7 +111,8 @@ std::optional<UniqueFd> MessageChannel::takeDescriptor() {
   return taken;
 }
 
-Status MessageChannel::send(const nlohmann::json& message, std::span<const int> descriptors) {
+Status MessageChannel::send(const nlohmann::json& message, std::span<const int> descriptors,
+                            const GiveUp& giveUp) {
   // Text that is not UTF-8 (a program's output, say) must not cost the message.
   std::string bytes = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (bytes.size() > kLargestMessage) {
@@ -134,7 +135,9 @@ Status MessageChannel::send(const nlohmann::json& message, std::span<const int> 
       sent += static_cast<std::size_t>(size);
       deadline = now() + kSendTimeout;
     } else if (errno == EAGAIN) {
-      if (!waitFor(fd_.get(), POLLOUT, deadline)) {
+      RETURN_IF_ERROR(unlessGivenUp(giveUp, "send a message that is not read"));
+      const TimePoint look = giveUp ? std::min(deadline, now() + kGiveUpInterval) : deadline;
+      if (!waitFor(fd_.get(), POLLOUT, look) && now() >= deadline) {
         return errorf(Code::kDeadlineExceeded, "the other end did not read a message for {}",
                       formatDuration(kSendTimeout));
       }

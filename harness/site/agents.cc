@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <ctime>
 #include <utility>
+#include <variant>
 
 #include "base/units.h"
 
@@ -59,6 +61,7 @@ Status Agents::awaitReady(Duration budget) {
   for (const auto& [node, agent] : agents_) {
     while (!isReady(node)) {
       RETURN_IF_ERROR(listen(kReadyPause));
+      RETURN_IF_ERROR(unlessGivenUp(giveUp_, fmt::format("start the agent of node {}", node)));
       if (now() < deadline) continue;
       return errorf(Code::kDeadlineExceeded, "the agent of node {} is not ready after {}", node,
                     formatDuration(budget));
@@ -67,9 +70,24 @@ Status Agents::awaitReady(Duration budget) {
   return okStatus();
 }
 
-Status Agents::lose(Agent& agent, int node, const std::string& what) {
-  if (agent.lost.ok()) agent.lost = lost_(node, what);
+Status Agents::lose(Agent& agent, int node, const std::string& what, bool lives) {
+  if (agent.lost.ok()) agent.lost = lost_(node, what, lives);
   return agent.lost;
+}
+
+Status Agents::requireLife(int node, TimePoint since) {
+  const auto found = agents_.find(node);
+  if (found == agents_.end()) return okStatus();
+  Agent& agent = found->second;
+  RETURN_IF_ERROR(agent.lost);
+  const bool last = giveUp_ && giveUp_();
+  const Duration patience = last ? std::min(patience_, kLastPatience) : patience_;
+  if (now() > std::max(since, agent.heard) + patience) {
+    return lose(agent, node, "has not answered for " + formatDuration(patience), /*lives=*/true);
+  }
+  if (agent.clockAsked) return okStatus();  // the answer to that is one
+  agent.clockAsked = now();
+  return tell(node, wire::AskClock{});
 }
 
 Status Agents::tell(int node, const wire::ToAgent& message, std::span<const int> descriptors) {
@@ -126,6 +144,7 @@ Status Agents::take(int node, Agent& agent) {
       return lose(agent, node, "is not heard any more: " + message.status().message());
     }
     if (!*message) return okStatus();
+    agent.heard = now();
     auto said = wire::fromJson<wire::FromAgent>(**message);
     if (!said.ok()) {
       return lose(agent, node, "says what nobody understands: " + said.status().message());
@@ -144,7 +163,7 @@ Status Agents::received(int node, Agent& agent, wire::FromAgent message) {
   } else if (const auto* const error = std::get_if<wire::AgentError>(&message)) {
     return lose(agent, node, "cannot do its work: " + error->message);
   } else if (const auto* const clock = std::get_if<wire::ClockTold>(&message)) {
-    if (agent.clockAsked) agent.clock.add(*agent.clockAsked, clock->at, now());
+    if (agent.clockAsked && agent.estimated) agent.clock.add(*agent.clockAsked, clock->at, now());
     agent.clockAsked.reset();
   } else if (auto* const rails = std::get_if<wire::RailsTold>(&message)) {
     agent.rails = std::move(rails->rails);

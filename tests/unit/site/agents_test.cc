@@ -52,7 +52,7 @@ class AgentsTest : public ::testing::Test {
     ASSERT_TRUE(agents_.awaitReady(10s).ok());
   }
 
-  Agents agents_{[](int node, const std::string& what) {
+  Agents agents_{[](int node, const std::string& what, bool /*lives*/) {
     return errorf(Code::kUnavailable, "the agent of node {} {}", node, what);
   }};
   std::map<int, launch::MessageChannel> far_;
@@ -131,6 +131,18 @@ TEST_F(AgentsTest, WhatAnAgentCannotDoIsTheErrorOfItsNode) {
   const Status status = agents_.awaitReady(10s);
   EXPECT_EQ(status.message(),
             "the agent of node 3 cannot do its work: open n: No such file or directory");
+}
+
+TEST_F(AgentsTest, OneThatNeverAnswersIsWaitedForOnlyAsLongAsSomebodyDoes) {
+  constexpr Duration kUsual = 10min;
+  add(3, ClockOffset::same());
+  int asked = 0;
+  agents_.giveUpWhen([&asked] { return ++asked > 3; });
+  const TimePoint begun = now();
+  const Status status = agents_.awaitReady(kUsual);
+  EXPECT_EQ(status.code(), Code::kAborted);
+  EXPECT_THAT(status.message(), HasSubstr("start the agent of node 3: nobody waits"));
+  EXPECT_LT(now() - begun, kUsual / 10);
 }
 
 TEST_F(AgentsTest, OneThatNeverAnswersIsNotWaitedForForEver) {
