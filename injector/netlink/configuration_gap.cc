@@ -258,6 +258,16 @@ bool isAddress(const ConfigurationEntry& entry, int family) {
   return entry.kind == EntryKind::kAddress && familyOf(entry) == family;
 }
 
+bool isSameAddress(const ConfigurationEntry& one, const ConfigurationEntry& other) {
+  return one.kind == EntryKind::kAddress && other.kind == EntryKind::kAddress &&
+         keyOf(one) == keyOf(other);
+}
+
+bool isProxy(const ConfigurationEntry& entry) {
+  return entry.kind == EntryKind::kNeighbour &&
+         (headerOf<ndmsg>(entry.request.bytes).ndm_flags & NTF_PROXY) != 0;
+}
+
 bool hasRival(const ConfigurationEntry& address, const std::vector<ConfigurationEntry>& entries) {
   const Network own = networkOf(address);
   return std::any_of(entries.begin(), entries.end(), [&](const ConfigurationEntry& entry) {
@@ -273,33 +283,42 @@ bool hasSource(const ConfigurationEntry& entry) {
   return Attributes<RTA_MAX>(message.get(), sizeof(rtmsg))[RTA_PREFSRC] != nullptr;
 }
 
-bool inOrder(const std::vector<ConfigurationEntry>& noted,
-             const std::vector<ConfigurationEntry>& present, int family) {
-  struct Known {
-    std::string key;
-    bool primary;
+std::set<int> onlyOverOthers(const ConfigurationEntry& entry, int ifindex) {
+  std::set<int> others;
+  if (entry.kind != EntryKind::kRoute) return others;
+  for (const RouteLeg& leg : partsOf(entry).legs) others.insert(leg.ifindex);
+  if (others.contains(ifindex)) others.clear();
+  return others;
+}
+
+std::vector<ConfigurationEntry> toAddAnew(const std::vector<ConfigurationEntry>& noted,
+                                          const std::vector<ConfigurationEntry>& present,
+                                          int family) {
+  const auto among = [](const std::vector<ConfigurationEntry>& all, const ConfigurationEntry& one) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const ConfigurationEntry& other) { return isSameAddress(one, other); });
   };
-  const auto addresses = [&](const std::vector<ConfigurationEntry>& entries) {
-    std::vector<Known> known;
-    for (const ConfigurationEntry& entry : entries) {
-      if (!isAddress(entry, family)) continue;
-      known.push_back({keyOf(entry), (flagsOf(entry) & IFA_F_SECONDARY) == 0});
-    }
-    return known;
+  const auto isPrimary = [](const ConfigurationEntry& one) {
+    return (flagsOf(one) & IFA_F_SECONDARY) == 0;
   };
-  const auto among = [](const std::vector<Known>& all, const std::string& key) {
-    return std::find_if(all.begin(), all.end(), [&](const Known& one) { return one.key == key; });
-  };
-  const std::vector<Known> before = addresses(noted);
-  const std::vector<Known> after = addresses(present);
-  auto next = after.begin();
-  for (const Known& one : before) {
-    if (among(after, one.key) == after.end()) continue;
-    while (among(before, next->key) == before.end()) ++next;  // what was not noted
-    if (next->key != one.key || (one.primary && !next->primary)) return false;
-    ++next;
+  std::vector<ConfigurationEntry> before;  // of which the same are there now
+  std::vector<ConfigurationEntry> after;
+  std::vector<ConfigurationEntry> foreign;
+  for (const ConfigurationEntry& one : noted) {
+    if (isAddress(one, family) && among(present, one)) before.push_back(one);
   }
-  return true;
+  for (const ConfigurationEntry& one : present) {
+    if (isAddress(one, family)) (among(noted, one) ? after : foreign).push_back(one);
+  }
+  for (std::size_t i = 0; i < before.size() && i < after.size(); ++i) {
+    const bool right =
+        isSameAddress(before[i], after[i]) && (isPrimary(after[i]) || !isPrimary(before[i]));
+    if (right) continue;
+    before.erase(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(i));
+    if (family == AF_INET) before.insert(before.end(), foreign.begin(), foreign.end());
+    return before;
+  }
+  return {};
 }
 
 std::vector<ConfigurationEntry> withForeign(const std::vector<ConfigurationEntry>& noted,
@@ -310,7 +329,7 @@ std::vector<ConfigurationEntry> withForeign(const std::vector<ConfigurationEntry
   for (const ConfigurationEntry& entry : present) {
     if (known.has(entry)) continue;
     all.push_back(entry);
-    // That it is the primary one, or before others, is nobody's wish.
+    // That it is the primary one is nobody's wish.
     if (isAddress(entry, AF_INET)) {
       all.back().request.bytes = withFlags(entry.request.bytes, flagsOf(entry) | IFA_F_SECONDARY);
     }

@@ -63,16 +63,26 @@ Belongings whatToLookFor(const std::vector<ConfigurationEntry>& noted, int ifind
 /// AF_INET or AF_INET6.
 int familyOf(const ConfigurationEntry& entry);
 bool isAddress(const ConfigurationEntry& entry, int family);
+/// Whether both are the same address, whatever their lifetimes and flags.
+bool isSameAddress(const ConfigurationEntry& one, const ConfigurationEntry& other);
+bool isProxy(const ConfigurationEntry& entry);
 /// Whether one of the entries is an IPv6 address of the same network as this one, whose route has
 /// another priority. The kernel mixes up the two routes when one of the addresses is changed.
 bool hasRival(const ConfigurationEntry& address, const std::vector<ConfigurationEntry>& entries);
 /// Whether it is a route whose packets have a certain source address.
 bool hasSource(const ConfigurationEntry& entry);
 
-/// Whether the noted addresses of the family that are there stand in the order in which they were,
-/// the primary and secondary ones as before: it decides about source addresses.
-bool inOrder(const std::vector<ConfigurationEntry>& noted,
-             const std::vector<ConfigurationEntry>& present, int family);
+/// The interfaces that a route leads over, when it is none of them that it belongs to: it has an
+/// address of that one as its source.
+std::set<int> onlyOverOthers(const ConfigurationEntry& entry, int ifindex);
+
+/// The addresses of the family that have to be removed and added anew, in this order, so that the
+/// noted ones that are there stand in the order in which they were, primary ones (IPv4) before
+/// secondary ones: it decides about source addresses. None: they do. Of IPv4 also those that were
+/// not noted, which may have become the primary ones.
+std::vector<ConfigurationEntry> toAddAnew(const std::vector<ConfigurationEntry>& noted,
+                                          const std::vector<ConfigurationEntry>& present,
+                                          int family);
 
 /// The noted entries, and behind them what is there and was not noted.
 std::vector<ConfigurationEntry> withForeign(const std::vector<ConfigurationEntry>& noted,

@@ -104,8 +104,11 @@ class Reader {
   }
 
   Status readNeighbours() {
-    Message learned(RTM_GETNEIGH, 0, ndmsg{});
-    RETURN_IF_ERROR(dump(learned, "list neighbours"));
+    Message request(RTM_GETNEIGH, 0, ndmsg{});
+    return dump(request, "list neighbours");
+  }
+
+  Status readProxies() {
     ndmsg header{};
     header.ndm_flags = NTF_PROXY;
     Message proxies(RTM_GETNEIGH, 0, header);
@@ -122,9 +125,9 @@ class Reader {
         request, attempt,
         [&](const nlmsghdr* message) {
           auto entry = entryOf(message, of_);
+          const int ours = entry ? static_cast<int>(entries_.size()) : -1;
           if (entry) entries_.push_back(*std::move(entry));
-          if (message->nlmsg_type != RTM_NEWROUTE) return;
-          places.see(message, entries_, entry ? static_cast<int>(entries_.size()) - 1 : -1);
+          if (message->nlmsg_type == RTM_NEWROUTE) places.see(message, entries_, ours);
         },
         [&] {
           entries_.resize(before);
@@ -139,12 +142,14 @@ class Reader {
 
 }  // namespace
 
-Result<std::vector<ConfigurationEntry>> readEntries(Socket& socket, Belongings of) {
+Result<std::vector<ConfigurationEntry>> readEntries(Socket& socket, Belongings of,
+                                                    const WantedKinds& wanted) {
   Reader reader(socket, std::move(of));
   RETURN_IF_ERROR(reader.readAddresses());
-  RETURN_IF_ERROR(reader.readNexthops());
+  if (wanted.nexthops) RETURN_IF_ERROR(reader.readNexthops());
   RETURN_IF_ERROR(reader.readRoutes());
-  RETURN_IF_ERROR(reader.readNeighbours());
+  if (wanted.neighbours) RETURN_IF_ERROR(reader.readNeighbours());
+  if (wanted.proxies) RETURN_IF_ERROR(reader.readProxies());
   Entries entries = std::move(reader).take();
   // Of IPv6 the kernel tells the address first that was added last.
   const auto isIpv6Address = [](const ConfigurationEntry& entry) {

@@ -8,9 +8,17 @@
 
 namespace faultline::netlink {
 
+/// What to look for besides addresses and routes: each is a question to the kernel.
+struct WantedKinds {
+  bool nexthops = true;
+  bool neighbours = true;
+  bool proxies = true;
+};
+
 /// All that belongs to an interface now, in the order in which it is to be put back: kinds in their
 /// order; addresses as they would have to be added one after the other; groups behind their
 /// members; routes that others' gateways need before those.
-Result<std::vector<ConfigurationEntry>> readEntries(Socket& socket, Belongings of);
+Result<std::vector<ConfigurationEntry>> readEntries(Socket& socket, Belongings of,
+                                                    const WantedKinds& wanted = {});
 
 }  // namespace faultline::netlink

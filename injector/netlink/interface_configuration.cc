@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "injector/netlink/configuration_gap.h"
@@ -63,10 +64,10 @@ Status carryOut(Socket& socket, const ConfigurationEntry& entry, const Repair& r
   return first;
 }
 
-/// Removes the addresses of a family and adds those that are wanted, in their order. What cannot be
-/// added again is found missing later.
+/// Removes addresses and adds them anew, in their order. What cannot be added again is found
+/// missing later.
 void addAnew(Socket& socket, const std::vector<ConfigurationEntry>& present,
-             const std::vector<ConfigurationEntry>& wanted, int family) {
+             const std::vector<ConfigurationEntry>& addresses, int family) {
   const auto remove = [&](int type, const ConfigurationEntry& entry) {
     (void)send(socket, type, {entry.request.bytes, 0});
   };
@@ -76,11 +77,14 @@ void addAnew(Socket& socket, const std::vector<ConfigurationEntry>& present,
   }
   // The last first: with a primary address its secondary ones would go.
   for (auto entry = present.rbegin(); entry != present.rend(); ++entry) {
-    if (isAddress(*entry, family)) remove(RTM_DELADDR, *entry);
+    const bool concerned = std::any_of(
+        addresses.begin(), addresses.end(),
+        [&](const ConfigurationEntry& address) { return isSameAddress(address, *entry); });
+    if (concerned) remove(RTM_DELADDR, *entry);
   }
   const PresentEntries nothing({}, 0, {});
-  for (const ConfigurationEntry& entry : wanted) {
-    if (isAddress(entry, family)) (void)carryOut(socket, entry, nothing.repair(entry), wanted);
+  for (const ConfigurationEntry& address : addresses) {
+    (void)carryOut(socket, address, nothing.repair(address), present);
   }
 }
 
@@ -110,20 +114,38 @@ void InterfaceConfiguration::rebind(int ifindex) {
 }
 
 Result<InterfaceConfiguration> InterfaceConfiguration::read(Socket& socket, int ifindex) {
-  return readWith(socket, {.ifindex = ifindex});
-}
-
-Result<InterfaceConfiguration> InterfaceConfiguration::readWith(Socket& socket, Belongings of) {
   InterfaceConfiguration configuration;
-  configuration.ifindex_ = of.ifindex;
+  configuration.ifindex_ = ifindex;
   configuration.noted_at_ = now();
-  ASSIGN_OR_RETURN(configuration.ipv6_mtu_, readOwnIpv6Mtu(socket, of.ifindex));
-  ASSIGN_OR_RETURN(configuration.entries_, readEntries(socket, std::move(of)));
+  ASSIGN_OR_RETURN(configuration.ipv6_mtu_, readOwnIpv6Mtu(socket, ifindex));
+  ASSIGN_OR_RETURN(configuration.entries_, readEntries(socket, {.ifindex = ifindex}));
   return configuration;
 }
 
 Result<InterfaceConfiguration> InterfaceConfiguration::readAgain(Socket& socket) const {
-  return readWith(socket, whatToLookFor(entries_, ifindex_));
+  WantedKinds wanted{false, false, false};
+  for (const ConfigurationEntry& entry : entries_) {
+    wanted.nexthops = wanted.nexthops || entry.kind == EntryKind::kNexthop;
+    wanted.proxies = wanted.proxies || isProxy(entry);
+    wanted.neighbours =
+        wanted.neighbours || (entry.kind == EntryKind::kNeighbour && !isProxy(entry));
+  }
+  InterfaceConfiguration present;
+  present.ifindex_ = ifindex_;
+  if (ipv6_mtu_) {
+    ASSIGN_OR_RETURN(present.ipv6_mtu_, readOwnIpv6Mtu(socket, ifindex_));
+  }
+  ASSIGN_OR_RETURN(present.entries_,
+                   readEntries(socket, whatToLookFor(entries_, ifindex_), wanted));
+  return present;
+}
+
+Result<InterfaceConfiguration> InterfaceConfiguration::withAllOthers(Socket& socket) const {
+  ASSIGN_OR_RETURN(const std::vector<ConfigurationEntry> present,
+                   readEntries(socket, whatToLookFor(entries_, ifindex_)));
+  InterfaceConfiguration all = *this;
+  all.entries_ = withForeign(entries_, present, ifindex_);
+  return all;
 }
 
 InterfaceConfiguration InterfaceConfiguration::due() const {
@@ -142,15 +164,28 @@ int InterfaceConfiguration::Gap::size() const {
   return static_cast<int>(entries.size() + disordered.size()) + (ipv6_mtu ? 1 : 0);
 }
 
-InterfaceConfiguration::Gap InterfaceConfiguration::gapTo(
-    const InterfaceConfiguration& present) const {
+Result<InterfaceConfiguration::Gap> InterfaceConfiguration::gapTo(
+    Socket& socket, const InterfaceConfiguration& present) const {
   const PresentEntries known(present.entries_, ifindex_, nexthopObjects(entries_));
   Gap gap;
+  std::set<int> down;  // found out when it matters
+  bool asked = false;
   for (const ConfigurationEntry& entry : entries_) {
-    if (!known.has(entry)) gap.entries.push_back(entry);
+    if (known.has(entry)) continue;
+    const std::set<int> others = onlyOverOthers(entry, ifindex_);
+    if (!others.empty() && !asked) {
+      ASSIGN_OR_RETURN(const std::vector<NetDevice> links, listNetDevices(socket));
+      for (const NetDevice& link : links) {
+        if (!link.admin_up) down.insert(link.ifindex);
+      }
+      asked = true;
+    }
+    const bool over_one_that_is_down = std::any_of(
+        others.begin(), others.end(), [&](int ifindex) { return down.contains(ifindex); });
+    if (!over_one_that_is_down) gap.entries.push_back(entry);
   }
   for (const int family : {AF_INET, AF_INET6}) {
-    if (!inOrder(entries_, present.entries_, family)) gap.disordered.push_back(family);
+    if (!toAddAnew(entries_, present.entries_, family).empty()) gap.disordered.push_back(family);
   }
   gap.ipv6_mtu = ipv6_mtu_ && present.ipv6_mtu_ != ipv6_mtu_;
   return gap;
@@ -183,13 +218,15 @@ std::vector<std::string> InterfaceConfiguration::inWords(const std::string& inte
 Result<int> InterfaceConfiguration::missing(Socket& socket) const {
   if (empty()) return 0;
   ASSIGN_OR_RETURN(const InterfaceConfiguration present, readAgain(socket));
-  return due().gapTo(present).size();
+  ASSIGN_OR_RETURN(const Gap gap, due().gapTo(socket, present));
+  return gap.size();
 }
 
 Result<std::vector<std::string>> InterfaceConfiguration::missingInWords(Socket& socket) const {
   if (empty()) return std::vector<std::string>();
   ASSIGN_OR_RETURN(const InterfaceConfiguration present, readAgain(socket));
-  return wordsOf(socket, due().gapTo(present));
+  ASSIGN_OR_RETURN(const Gap gap, due().gapTo(socket, present));
+  return wordsOf(socket, gap);
 }
 
 Status InterfaceConfiguration::putBack(Socket& socket) const {
@@ -199,7 +236,7 @@ Status InterfaceConfiguration::putBack(Socket& socket) const {
   bool ordered = false;
   for (int pass = 0; pass < kMostPasses; ++pass) {
     ASSIGN_OR_RETURN(const InterfaceConfiguration present, wanted.readAgain(socket));
-    const Gap gap = wanted.gapTo(present);
+    ASSIGN_OR_RETURN(const Gap gap, wanted.gapTo(socket, present));
     if (gap.size() == 0) return okStatus();
     const auto anAddress = [](const ConfigurationEntry& entry) {
       return entry.kind == EntryKind::kAddress;
@@ -207,9 +244,10 @@ Status InterfaceConfiguration::putBack(Socket& socket) const {
     const bool addresses_missing = std::any_of(gap.entries.begin(), gap.entries.end(), anAddress);
     if (!gap.disordered.empty() && !ordered && (!addresses_missing || pass > 0)) {
       ordered = true;
-      wanted.entries_ = withForeign(wanted.entries_, present.entries_, ifindex_);
+      const std::vector<ConfigurationEntry> noted = wanted.entries_;
+      ASSIGN_OR_RETURN(wanted, wanted.withAllOthers(socket));
       for (const int family : gap.disordered) {
-        addAnew(socket, present.entries_, wanted.entries_, family);
+        addAnew(socket, present.entries_, toAddAnew(noted, present.entries_, family), family);
       }
       continue;
     }
@@ -233,7 +271,7 @@ Status InterfaceConfiguration::putBack(Socket& socket) const {
     if (!any && (ordered || gap.disordered.empty())) break;
   }
   ASSIGN_OR_RETURN(const InterfaceConfiguration present, wanted.readAgain(socket));
-  const Gap gap = wanted.gapTo(present);
+  ASSIGN_OR_RETURN(const Gap gap, wanted.gapTo(socket, present));
   if (gap.size() == 0) return okStatus();
   std::string text = "could not put back";
   const std::vector<std::string> lines = wordsOf(socket, gap);

@@ -85,9 +85,12 @@ class InterfaceConfiguration {
   };
   /// Noted entries whose life is not over, with what is left of it.
   InterfaceConfiguration due() const;
-  static Result<InterfaceConfiguration> readWith(Socket& socket, Belongings of);
+  /// What is there of the kinds that were noted.
   Result<InterfaceConfiguration> readAgain(Socket& socket) const;
-  Gap gapTo(const InterfaceConfiguration& present) const;
+  /// The same with all that others have beside it on the interface.
+  Result<InterfaceConfiguration> withAllOthers(Socket& socket) const;
+  /// Without routes over other interfaces that are down: they come back with those.
+  Result<Gap> gapTo(Socket& socket, const InterfaceConfiguration& present) const;
   std::vector<std::string> wordsOf(Socket& socket, const Gap& gap) const;
   Status putBack(Socket& socket) const;
 

@@ -76,6 +76,8 @@ ip -6 route add fd94::/64 from fd01::/64 via fd01::ff
 ip -6 route add fd95::/64 dev r0 expires 3000
 ip -6 route add fd96::/64 nexthop via fd01::fe dev r0 weight 2 nexthop via fd01::ff dev r0
 ip -6 route add fd99::/64 via fd98::1 dev r0 onlink
+ip -6 address add fd20::1/64 dev other nodad
+ip -6 route add fd9a::/64 nexthop via fd01::fe dev r0 nexthop via fd20::2 dev other weight 4
 ip -6 nexthop add id 55 via fd01::ff dev r0
 ip -6 route add fd97::/64 nhid 55
 ip -6 neighbour add fd01::ff lladdr 02:bb:00:00:00:02 router nud permanent dev r0
@@ -196,6 +198,7 @@ TEST_F(InterfaceConfigurationTest, AddressesInAnotherOrderAreSetRight) {
 }
 
 TEST_F(InterfaceConfigurationTest, APartOfARouteOrGroupOverTwoPortsThatFailComesBackWithItsPort) {
+  host("ip route add 10.201.0.0/16 via 10.200.0.2 dev other src 10.1.0.1");
   const Lines before = state();
   const InterfaceConfiguration noted = note();
   const auto other = InterfaceConfiguration::read(*socket_, kOtherPort);
@@ -310,10 +313,12 @@ TEST_F(ManagedPortTest, WhatItRemovesOnceMoreIsPutBackOnceMore) {
   downAndUp();
   manage(R"(
 while ! ip address show dev r0 | grep -q fd01::1/64; do sleep 0.02; done
+sleep 0.3
 ip -6 address del fd01::1/64 dev r0
 ip address del 10.1.8.1/24 dev r0
 )");
   EXPECT_OK(noted.restore(*socket_, kSettling));
+  manager_.join();
   EXPECT_EQ(difference(before, state()), "");
 }
 
@@ -323,7 +328,7 @@ TEST_F(ManagedPortTest, WhatItNeverLeavesAloneIsSaidInTheEnd) {
   std::atomic<bool> done = false;
   manager_ = std::thread([&] {
     while (!done) {
-      host("ip -6 address del fd01:8::1/64 dev r0 2>/dev/null || true");
+      host("ip -6 address del fd01:7::1 peer fd01:7::2/128 dev r0 2>/dev/null || true");
       ::poll(nullptr, 0, 10);
     }
   });
@@ -331,8 +336,10 @@ TEST_F(ManagedPortTest, WhatItNeverLeavesAloneIsSaidInTheEnd) {
   const Status status = noted.restore(*socket_, {.quiet = 200ms, .patience = 600ms, .rounds = 2});
   done = true;
   EXPECT_EQ(status.code(), Code::kNotRestored);
-  EXPECT_EQ(status.message(),
-            "could not put back\n  address fd01:8::1/64 dev r0: somebody has removed it again");
+  EXPECT_EQ(
+      status.message(),
+      "could not put back\n  address fd01:7::1 peer fd01:7::2/128 dev r0: somebody has removed it "
+      "again");
   EXPECT_LT(now() - begin, 10s);
 }
 

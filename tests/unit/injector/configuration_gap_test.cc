@@ -135,19 +135,27 @@ TEST(ConfigurationGap, AnAutomaticOrTemporaryAddressIsNotNoted) {
   EXPECT_FALSE(entry(address6("fd01::1", IFA_F_TEMPORARY)));
 }
 
-TEST(ConfigurationGap, TheOrderOfAddressesIsThatOfTheNotedOnes) {
+TEST(ConfigurationGap, AddressesAreAddedAnewFromTheFirstThatStandsElsewhere) {
   const ConfigurationEntry one = *entry(address(kPort));
   const ConfigurationEntry two = *entry(address(kPort, ~0U, "10.1.0.2"));
+  const ConfigurationEntry three = *entry(address(kPort, ~0U, "10.1.0.3"));
   const ConfigurationEntry second = *entry(address(kPort, ~0U, "10.1.0.2", IFA_F_SECONDARY));
   const ConfigurationEntry foreign = *entry(address(kPort, ~0U, "10.1.0.9"));
-  EXPECT_TRUE(inOrder({one, two}, {one, foreign, two}, AF_INET));
-  EXPECT_TRUE(inOrder({one, two}, {foreign, two}, AF_INET)) << "what is missing has no place";
-  EXPECT_FALSE(inOrder({one, two}, {two, one}, AF_INET));
-  EXPECT_TRUE(inOrder({one, two}, {two, one}, AF_INET6));
-  EXPECT_FALSE(inOrder({one, two}, {one, second}, AF_INET)) << "it was a primary one";
-  EXPECT_TRUE(inOrder({one, second}, {one, two}, AF_INET));
-  EXPECT_TRUE(inOrder(withForeign({one}, {foreign, one}, kPort), {one, foreign}, AF_INET));
-  EXPECT_EQ(withForeign({one}, {foreign, one}, kPort).size(), 2u);
+  EXPECT_THAT(toAddAnew({one, two}, {one, foreign, two}, AF_INET), IsEmpty());
+  EXPECT_THAT(toAddAnew({one, two}, {foreign, two}, AF_INET), IsEmpty())
+      << "what is missing has no place";
+  EXPECT_THAT(toAddAnew({one, two}, {two, one}, AF_INET), ElementsAre(one, two));
+  EXPECT_THAT(toAddAnew({one, two}, {two, one}, AF_INET6), IsEmpty());
+  EXPECT_THAT(toAddAnew({one, two, three}, {one, three, two}, AF_INET), ElementsAre(two, three));
+  EXPECT_THAT(toAddAnew({one, two}, {one, foreign, second}, AF_INET), ElementsAre(two, foreign))
+      << "it was a primary one";
+  EXPECT_THAT(toAddAnew({one, second}, {one, two}, AF_INET), IsEmpty());
+  // When it is done, those of others are no reason to do it again.
+  const Entries all = withForeign({one}, {foreign, one}, kPort);
+  EXPECT_EQ(all.size(), 2u);
+  EXPECT_THAT(
+      toAddAnew(all, {one, *entry(address(kPort, ~0U, "10.1.0.9", IFA_F_SECONDARY))}, AF_INET),
+      IsEmpty());
 }
 
 TEST(ConfigurationGap, TwoPrioritiesInOneNetworkAreRivals) {
