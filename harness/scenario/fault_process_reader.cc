@@ -13,7 +13,7 @@
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/lifetime.h"
 #include "harness/scenario/record_reader.h"
-#include "harness/scenario/text_check.h"
+#include "harness/scenario/document.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::scenario {

@@ -14,7 +14,7 @@
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/schedule_reader.h"
-#include "harness/scenario/text_check.h"
+#include "harness/scenario/document.h"
 #include "harness/scenario/vocabulary.h"
 #include "harness/scenario/workload_kind.h"
 

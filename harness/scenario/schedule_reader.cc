@@ -17,7 +17,7 @@
 #include "base/parameter.h"
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/record_reader.h"
-#include "harness/scenario/text_check.h"
+#include "harness/scenario/document.h"
 #include "harness/scenario/workload_kind.h"
 #include "resilient_ccl/schedule/verifier.h"
 #include "resilient_ccl/schedule/written/read_schedule.h"
