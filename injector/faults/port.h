@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "injector/netlink/address.h"
 #include "injector/netlink/interface.h"
+#include "injector/netlink/interface_configuration.h"
 #include "injector/netlink/link_target.h"
 
 namespace faultline::injector {

@@ -2,8 +2,8 @@
 #include <linux/rtnetlink.h>
 #include <poll.h>
 
-#include "injector/netlink/address.h"
 #include "injector/netlink/interface.h"
+#include "injector/netlink/interface_configuration.h"
 #include "injector/netlink/namespace.h"
 #include "tests/netns/injector/fault_fixture.h"
 #include "tests/support/carrier_monitor.h"
