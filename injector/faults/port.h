@@ -29,11 +29,11 @@ class Port {
 
   Status down();
 
-  /// Sets it up again and puts back addresses and routes that the kernel has dropped.
+  /// Sets it up again and, when it was switched off, puts back what the kernel has dropped.
   Status up();
 
-  /// Waits until both ends have their carrier and the switch forwards; kDeadlineExceeded when that
-  /// does not happen.
+  /// Waits until both ends have their carrier, the switch forwards, and the NIC's configuration is
+  /// whole; kDeadlineExceeded when that does not happen.
   Status awaitWhole();
 
   /// The end that was not touched: what it sees is evidence.

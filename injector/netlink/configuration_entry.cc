@@ -10,6 +10,7 @@
 
 #include "injector/netlink/message.h"
 #include "injector/netlink/request_bytes.h"
+#include "injector/netlink/route_legs.h"
 
 namespace faultline::netlink {
 namespace {
@@ -47,7 +48,13 @@ Header messageHeader(const nlmsghdr* message) {
   return header;
 }
 
-std::optional<std::string> addressRequest(const nlmsghdr* message, const Belongings& of) {
+std::string bytesOf(const nlattr* attribute) {
+  if (attribute == nullptr) return "";
+  return {static_cast<const char*>(nla_data(attribute)),
+          static_cast<std::size_t>(nla_len(attribute))};
+}
+
+std::optional<std::string> addressRequest(const nlmsghdr* message, Belongings& of) {
   auto header = messageHeader<ifaddrmsg>(message);
   const Attributes<IFA_MAX> found(message, sizeof header);
   const std::uint32_t flags = found.value<std::uint32_t>(IFA_FLAGS, header.ifa_flags);
@@ -57,6 +64,7 @@ std::optional<std::string> addressRequest(const nlmsghdr* message, const Belongi
                      (header.ifa_scope == RT_SCOPE_LINK && (flags & IFA_F_STABLE_PRIVACY) != 0);
     if (own || (flags & IFA_F_TEMPORARY) != 0) return {};
   }
+  if (header.ifa_family == AF_INET) of.sources.insert(bytesOf(found[IFA_LOCAL]));
   header.ifa_flags = 0;
   auto lifetime = found.value<ifa_cacheinfo>(IFA_CACHEINFO, {kForever, kForever, 0, 0});
   lifetime.cstamp = lifetime.tstamp = 0;
@@ -97,8 +105,9 @@ std::optional<std::string> nexthopRequest(const nlmsghdr* message, Belongings& o
   const nlattr* const group = found[NHA_GROUP];
   const bool belongs =
       group != nullptr ? hasMember(group, of.nexthops) : found.value<int>(NHA_OIF) == of.ifindex;
-  if (!belongs || found[NHA_ID] == nullptr) return {};
-  of.nexthops.insert(found.value<std::uint32_t>(NHA_ID));
+  const auto id = found.value<std::uint32_t>(NHA_ID);
+  if (id == 0 || (!belongs && !of.nexthops.contains(id))) return {};
+  of.nexthops.insert(id);
   header.nh_scope = 0;
   header.resvd = 0;
   header.nh_flags &= RTNH_F_ONLINK;
@@ -141,7 +150,9 @@ std::optional<std::string> routeRequest(const nlmsghdr* message, const Belonging
     legs = legsWithoutStates(found[RTA_MULTIPATH], of.ifindex, belongs);
     if (!legs) return {};
   }
-  if (!belongs) return {};
+  const std::string source = header.rtm_family == AF_INET ? bytesOf(found[RTA_PREFSRC]) : "";
+  belongs = belongs || (!source.empty() && of.sources.contains(source));
+  if (!belongs && of.frames.empty()) return {};
   // With an object's number the kernel refuses what it tells of the object itself.
   header.rtm_flags &= by_object ? 0U : static_cast<unsigned>(RTNH_F_ONLINK);
   RequestBuilder request(header);
@@ -162,6 +173,10 @@ std::optional<std::string> routeRequest(const nlmsghdr* message, const Belonging
   request.copy(found[RTA_EXPIRES]);
   if (found[RTA_EXPIRES] == nullptr && ticks > 0) {
     request.put(RTA_EXPIRES, static_cast<std::uint32_t>(ticks / kTicksPerSecond));
+  }
+  if (!belongs) {
+    const RouteParts parts = partsOf({EntryKind::kRoute, {request.bytes()}, RoutePlace::kAlone});
+    if (!of.frames.contains(parts.frame)) return {};
   }
   return request.bytes();
 }
@@ -257,8 +272,8 @@ std::optional<ConfigurationEntry> entryOf(const nlmsghdr* message, Belongings& o
 Status checkEntry(const ConfigurationEntry& entry, int ifindex) {
   const std::string& bytes = entry.request.bytes;
   const RequestMessage message(messageType(entry.kind), bytes);
-  Belongings of{ifindex, {}};
-  // Which identifiers are the interface's does not stand in the entry itself.
+  Belongings of{.ifindex = ifindex};
+  // Which identifiers and addresses are the interface's does not stand in the entry itself.
   if (entry.kind == EntryKind::kNexthop) {
     const Attributes<NHA_MAX> found(message.get(), sizeof(nhmsg));
     if (found[NHA_GROUP] != nullptr && nla_len(found[NHA_GROUP]) >= int{sizeof(nexthop_grp)}) {
@@ -267,6 +282,7 @@ Status checkEntry(const ConfigurationEntry& entry, int ifindex) {
   } else if (entry.kind == EntryKind::kRoute) {
     const Attributes<RTA_MAX> found(message.get(), sizeof(rtmsg));
     if (found[RTA_NH_ID] != nullptr) of.nexthops.insert(found.value<std::uint32_t>(RTA_NH_ID));
+    of.sources.insert(bytesOf(found[RTA_PREFSRC]));
   }
   const auto made = entryOf(message.get(), of);
   if (made && made->request == entry.request) return okStatus();

@@ -59,10 +59,16 @@ void visitFields(V& v, Of<ConfigurationEntry> auto& entry) {
 /// RTM_NEWADDR, RTM_NEWNEXTHOP, ...
 int messageType(EntryKind kind);
 
-/// What belongs to an interface: what names it, and what names its nexthop objects.
+/// What belongs to an interface: what names it or, in the ways below, depends on what does.
 struct Belongings {
   int ifindex = 0;
-  std::set<std::uint32_t> nexthops;  ///< identifiers of its objects, and of groups with one of them
+  std::set<std::uint32_t> nexthops =
+      {};  ///< identifiers of its objects, and of groups with one of them
+  /// Its IPv4 addresses, as they stand in messages: when one goes, so do routes over any interface
+  /// whose packets have it as their source.
+  std::set<std::string> sources = {};
+  /// Routes that belong whatever they lead over now: RouteParts::frame.
+  std::set<std::string> frames = {};
 };
 
 /// What the kernel tells, as the request that adds it again: without states, ages and counters.
@@ -70,7 +76,7 @@ struct Belongings {
 /// protocol kernel (with their address), routes that a router advertises, temporary addresses,
 /// learned neighbours, and the automatic link-local address. That one the kernel marks as its own
 /// (IFA_PROTO, or a stable privacy address); before Linux 5.18 it is taken for one set by hand,
-/// which is the same address in the end. The identifier of a nexthop that belongs is added to `of`.
+/// which is the same address in the end. Addresses and nexthops that belong are added to `of`.
 std::optional<ConfigurationEntry> entryOf(const nlmsghdr* message, Belongings& of);
 
 /// Whether it is what entryOf() could have made for this interface: kInvalidArgument for others.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -12,9 +13,24 @@
 
 namespace faultline::netlink {
 
-/// The addresses and routes of one interface, to be put back after the kernel has dropped them:
-/// setting an interface down removes its static routes and global IPv6 addresses, and setting it up
-/// does not bring them back.
+/// How restore() waits for whoever else manages the interface: networkd, NetworkManager, ifupdown.
+/// They put back what is theirs, in an order of their own, and may remove what is not.
+struct Settling {
+  Duration quiet{};     ///< they are done when nothing has changed for so long; 0: there is nobody
+  Duration patience{};  ///< the longest wait for that, each time, and for the carrier
+  int rounds = 1;       ///< how often, at most, what is missing is put back
+};
+/// Of a namespace in which nobody is but ourselves.
+inline constexpr Settling kNobodyElse{};
+/// Of a host. They act within some 100 ms of the carrier; duplicate address detection and DHCP take
+/// seconds and end in more changes, which the next round sees.
+inline constexpr Settling kManagedHost{.quiet = 500ms, .patience = 5s, .rounds = 3};
+
+/// What an interface has that the kernel drops when the interface goes down, and in part when its
+/// carrier goes, and does not put back: addresses, nexthop objects and groups, routes, permanent
+/// and proxy neighbours, the MTU of IPv6. To be put back in this order.
+///
+/// Not noted, because it comes back by itself: see entryOf(). Never touched: what others have.
 class InterfaceConfiguration {
  public:
   using Json = nlohmann::json;
@@ -30,14 +46,24 @@ class InterfaceConfiguration {
   /// The same configuration for an interface whose index has changed.
   void rebind(int ifindex);
 
-  /// Adds what was noted and is missing; what is still there stays untouched. The interface must
-  /// be up (and have carrier, for a gateway to be reachable).
-  Status restore(Socket& socket) const;
+  /// Adds what was noted and is missing, unless its lifetime is over; what is there stays as it is.
+  /// Only where the IPv4 or IPv6 addresses are in another order than before, so that other source
+  /// addresses would be chosen, all of the family are removed and added anew, also those that were
+  /// not noted, with the routes that this costs. The interface must be up. A nexthop object needs
+  /// its carrier, which is waited for only with a `settling.quiet`. kNotRestored, with a line for
+  /// each thing that is still missing and the reason.
+  Status restore(Socket& socket, const Settling& settling = kNobodyElse) const;
 
-  /// How many of the noted addresses and routes are missing now.
+  /// How many of the noted things are missing now.
   Result<int> missing(Socket& socket) const;
+  /// The same in the words of `ip`, e.g. "route 10.90.0.0/16 via 10.1.0.2 dev rail0 table 100".
+  Result<std::vector<std::string>> missingInWords(Socket& socket) const;
+  /// All that was noted. Other interfaces are called by their index, as "if7".
+  std::vector<std::string> inWords(const std::string& interface_name) const;
 
   int ifindex() const { return ifindex_; }
+  /// Whether nothing was noted, as before read().
+  bool empty() const { return entries_.empty() && !ipv6_mtu_; }
   const std::vector<ConfigurationEntry>& entries() const { return entries_; }
 
  private:
@@ -50,7 +76,21 @@ class InterfaceConfiguration {
   }
   friend Status checkFields(const InterfaceConfiguration& configuration);
 
-  Result<std::vector<ConfigurationEntry>> missingEntries(Socket& socket) const;
+  /// What is not as it was noted.
+  struct Gap {
+    std::vector<ConfigurationEntry> entries;
+    std::vector<int> disordered;  ///< families whose addresses stand in another order
+    bool ipv6_mtu = false;
+    int size() const;
+  };
+  /// Noted entries whose life is not over, with what is left of it.
+  InterfaceConfiguration due() const;
+  static Result<InterfaceConfiguration> readWith(Socket& socket, Belongings of);
+  Result<InterfaceConfiguration> readAgain(Socket& socket) const;
+  /// Without routes over other interfaces that are down: they come back with those.
+  Result<Gap> gapTo(Socket& socket, const InterfaceConfiguration& present) const;
+  std::vector<std::string> wordsOf(Socket& socket, const Gap& gap) const;
+  Status putBack(Socket& socket) const;
 
   int ifindex_ = 0;
   TimePoint noted_at_;  ///< from when on lifetimes are counted

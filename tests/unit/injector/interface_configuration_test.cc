@@ -1,7 +1,6 @@
 // The configuration of an interface as a value: from the kernel's messages, to JSON and back.
 #include "injector/netlink/interface_configuration.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/neighbour.h>
@@ -10,6 +9,7 @@
 
 #include "base/random.h"
 #include "injector/netlink/message.h"
+#include "tests/unit/injector/netlink_messages.h"
 
 namespace faultline::netlink {
 namespace {
@@ -17,124 +17,12 @@ namespace {
 using ::testing::HasSubstr;
 using Json = InterfaceConfiguration::Json;
 
-constexpr int kPort = 5;
-constexpr int kOther = 6;
-constexpr std::uint32_t kObject = 11;
-constexpr std::uint32_t kGroup = 12;
-
-std::uint32_t ip(const char* address) { return ::inet_addr(address); }
-
-Message address(int ifindex, std::uint32_t valid = 0xFFFFFFFF) {
-  ifaddrmsg header{};
-  header.ifa_family = AF_INET;
-  header.ifa_prefixlen = 24;
-  header.ifa_index = static_cast<std::uint32_t>(ifindex);
-  header.ifa_flags = IFA_F_PERMANENT;
-  Message message(RTM_NEWADDR, 0, header);
-  message.put(IFA_LOCAL, ip("10.1.0.1")).put(IFA_ADDRESS, ip("10.1.0.1"));
-  message.putString(IFA_LABEL, "rail0").put(IFA_FLAGS, std::uint32_t{IFA_F_PERMANENT});
-  const ifa_cacheinfo lifetime{valid, valid, 7, 8};
-  message.put(IFA_CACHEINFO, &lifetime, sizeof lifetime);
-  return message;
-}
-
-Message nexthop(int ifindex) {
-  nhmsg header{};
-  header.nh_family = AF_INET;
-  header.nh_scope = RT_SCOPE_LINK;
-  Message message(RTM_NEWNEXTHOP, 0, header);
-  message.put(NHA_ID, kObject).put(NHA_OIF, static_cast<std::uint32_t>(ifindex));
-  message.put(NHA_GATEWAY, ip("10.1.0.2"));
-  return message;
-}
-
-Message group() {
-  const std::array<nexthop_grp, 2> members{nexthop_grp{kObject, 0, 0, 0}, nexthop_grp{99, 3, 0, 0}};
-  Message message(RTM_NEWNEXTHOP, 0, nhmsg{});
-  message.put(NHA_ID, kGroup).put(NHA_GROUP, members.data(), sizeof members);
-  message.put(NHA_GROUP_TYPE, std::uint16_t{NEXTHOP_GRP_TYPE_MPATH});
-  return message;
-}
-
-rtmsg routeHeader() {
-  rtmsg header{};
-  header.rtm_family = AF_INET;
-  header.rtm_dst_len = 16;
-  header.rtm_table = RT_TABLE_MAIN;
-  header.rtm_protocol = RTPROT_STATIC;
-  header.rtm_type = RTN_UNICAST;
-  header.rtm_flags = RTNH_F_LINKDOWN;
-  return header;
-}
-
-Message route(int ifindex) {
-  Message message(RTM_NEWROUTE, 0, routeHeader());
-  message.put(RTA_DST, ip("10.90.0.0")).put(RTA_OIF, static_cast<std::uint32_t>(ifindex));
-  message.put(RTA_GATEWAY, ip("10.1.0.2"));
-  rta_cacheinfo life{};
-  life.rta_expires = 3000;  // hundredths of seconds
-  message.put(RTA_CACHEINFO, &life, sizeof life);
-  return message;
-}
-
-Message multipath(std::initializer_list<int> interfaces) {
-  Message message(RTM_NEWROUTE, 0, routeHeader());
-  message.put(RTA_DST, ip("10.94.0.0"));
-  std::vector<rtnexthop> legs;
-  for (const int ifindex : interfaces) {
-    legs.push_back({sizeof(rtnexthop), RTNH_F_DEAD | RTNH_F_ONLINK, 2, ifindex});
-  }
-  message.put(RTA_MULTIPATH, legs.data(), legs.size() * sizeof(rtnexthop));
-  return message;
-}
-
-Message routeByObject(std::uint32_t id) {
-  Message message(RTM_NEWROUTE, 0, routeHeader());
-  message.put(RTA_DST, ip("10.95.0.0")).put(RTA_NH_ID, id);
-  message.put(RTA_OIF, std::uint32_t{kPort}).put(RTA_GATEWAY, ip("10.1.0.2"));
-  return message;
-}
-
-Message neighbour(int ifindex, std::uint16_t state, std::uint8_t flags = 0) {
-  ndmsg header{};
-  header.ndm_family = AF_INET;
-  header.ndm_ifindex = ifindex;
-  header.ndm_state = state;
-  header.ndm_flags = flags;
-  Message message(RTM_NEWNEIGH, 0, header);
-  message.put(NDA_DST, ip("10.1.0.2"));
-  return message;
-}
-
-std::vector<Message> everything() {
-  std::vector<Message> all;
-  all.push_back(address(kPort));
-  all.push_back(nexthop(kPort));
-  all.push_back(group());
-  all.push_back(route(kPort));
-  all.push_back(multipath({kOther, kPort}));
-  all.push_back(routeByObject(kGroup));
-  all.push_back(neighbour(kPort, NUD_PERMANENT));
-  all.push_back(neighbour(kPort, NUD_NONE, NTF_PROXY));
-  return all;
-}
-
 /// Without a kernel: what read() would have made of these messages.
 Json jsonOf(const std::vector<Message>& messages) {
-  Belongings of{kPort, {}};
-  std::vector<ConfigurationEntry> entries;
-  for (const Message& message : messages) {
-    if (auto entry = entryOf(nlmsg_hdr(message.get()), of)) entries.push_back(*entry);
-  }
   return {{"ifindex", kPort},
           {"noted_at_ns", 1'000'000'000},
-          {"entries", JsonWriter<Json>::write(entries)},
+          {"entries", JsonWriter<Json>::write(entriesOf(messages))},
           {"ipv6_mtu", 1380}};
-}
-
-std::optional<ConfigurationEntry> entry(const Message& message, std::set<std::uint32_t> ids = {}) {
-  Belongings of{kPort, std::move(ids)};
-  return entryOf(nlmsg_hdr(message.get()), of);
 }
 
 TEST(InterfaceConfiguration, JsonGivesTheSameConfiguration) {
@@ -235,7 +123,7 @@ TEST(InterfaceConfiguration, RebindingIsWhatTheKernelTellsOfTheOtherIndex) {
   const Json before = read->toJson();
   read->rebind(42);
   EXPECT_EQ(read->ifindex(), 42);
-  Belongings of{42, {}};
+  Belongings of{.ifindex = 42};
   const Message multi = multipath({kOther, 42});
   EXPECT_EQ(read->entries()[4].request, entryOf(nlmsg_hdr(multi.get()), of)->request);
   const Message first = address(42);
