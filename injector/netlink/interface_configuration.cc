@@ -118,6 +118,8 @@ Result<InterfaceConfiguration> InterfaceConfiguration::readWith(Socket& socket, 
   InterfaceConfiguration configuration;
   configuration.ifindex_ = of.ifindex;
   configuration.noted_at_ = now();
+  ASSIGN_OR_RETURN(const NetDevice link, readNetDevice(socket, of.ifindex));
+  of.name = link.name;
   ASSIGN_OR_RETURN(configuration.ipv6_mtu_, readOwnIpv6Mtu(socket, of.ifindex));
   ASSIGN_OR_RETURN(configuration.entries_, readEntries(socket, std::move(of)));
   return configuration;
