@@ -12,8 +12,6 @@ namespace faultline::safety {
 namespace {
 
 constexpr int kSettleLookMs = 5;
-/// For whoever else puts the addresses of an interface back when it comes up.
-constexpr Duration kOthersPatience = 3s;
 
 /// The configuration of a target, as it stands in an entry.
 struct Saved {
@@ -72,7 +70,7 @@ Result<nlohmann::json> HostMachine::configuration(const Target& target) {
 }
 
 Result<std::string> HostMachine::whatIsMissing(const Target& target,
-                                               const nlohmann::json& configuration, bool mend) {
+                                               const nlohmann::json& configuration) {
   ASSIGN_OR_RETURN(const int ifindex, find(target));
   ASSIGN_OR_RETURN(const netlink::NetDevice link, netlink::readNetDevice(socket_, ifindex));
   Saved saved;
@@ -83,29 +81,21 @@ Result<std::string> HostMachine::whatIsMissing(const Target& target,
   }
   ASSIGN_OR_RETURN(auto lost, netlink::InterfaceConfiguration::fromJson(saved.lost));
   lost.rebind(ifindex);
-  if (mend && link.admin_up) {
-    // What fails now may work when another route is there: what is missing then says it.
-    const Status mended = lost.restore(socket_);
-    ASSIGN_OR_RETURN(const int missing, lost.missing(socket_));
-    if (missing > 0) {
-      return fmt::format("{} addresses or routes of {} are missing{}", missing, link.name,
-                         mended.ok() ? "" : ": " + mended.message());
-    }
-  } else {
-    ASSIGN_OR_RETURN(const int missing, lost.missing(socket_));
-    if (missing > 0) return fmt::format("{} addresses or routes are missing", missing);
+  ASSIGN_OR_RETURN(const int missing, lost.missing(socket_));
+  // Where somebody has switched it off, it is to stay so.
+  if (missing > 0 && link.admin_up) {
+    const Status mended =
+        lost.restore(socket_, isManaged(ifindex) ? netlink::kManagedHost : netlink::kNobodyElse);
+    if (!mended.ok()) return fmt::format("{}: {}", link.name, mended.message());
   }
   return missing_ ? missing_(ifindex) : std::string();
 }
 
 Status HostMachine::settle(const Target& target, const nlohmann::json& configuration) {
   if (configuration.is_null()) return okStatus();
-  ASSIGN_OR_RETURN(const int ifindex, find(target));
   const TimePoint begin = now();
-  const Duration others = isManaged(ifindex) ? kOthersPatience : Duration(0);
   while (true) {
-    const bool mend = now() - begin >= others;
-    ASSIGN_OR_RETURN(const std::string missing, whatIsMissing(target, configuration, mend));
+    ASSIGN_OR_RETURN(const std::string missing, whatIsMissing(target, configuration));
     if (missing.empty()) return okStatus();
     if (now() - begin >= kSettlePatience) {
       return errorf(Code::kDeadlineExceeded, "{}; 'faultline restore' tries again", missing);

@@ -34,8 +34,7 @@ class HostMachine final : public Machine {
   Status run(const std::vector<std::string>& command, Duration limit) override;
 
  private:
-  Result<std::string> whatIsMissing(const Target& target, const nlohmann::json& configuration,
-                                    bool mend);
+  Result<std::string> whatIsMissing(const Target& target, const nlohmann::json& configuration);
 
   netlink::Socket& socket_;
   Run run_;

@@ -8,11 +8,12 @@
 namespace faultline::safety {
 namespace {
 
-Status take(Machine& machine, const Entry& entry) {
+Status take(Machine& machine, const Entry& entry, const std::function<bool()>& stop) {
   if (!entry.before.empty()) {
     RETURN_IF_ERROR(machine.run(entry.before, entry.commandLimit)
                         .withContext("what is to run before (policy), so nothing was struck"));
   }
+  if (stop && stop()) return errorf(Code::kAborted, "interrupted before anything was struck");
   for (const Operation& operation : entry.operations) {
     RETURN_IF_ERROR(machine.apply(entry.target, operation));
   }
@@ -49,13 +50,13 @@ Status finish(Records& records, Entry entry, const Status& done) {
 
 }  // namespace
 
-Status begin(Machine& machine, Records& records, Entry& entry) {
+Status begin(Machine& machine, Records& records, Entry& entry, const std::function<bool()>& stop) {
   for (const Operation& operation : entry.operations) {
     RETURN_IF_ERROR(machine.check(entry.target, operation));
   }
   ASSIGN_OR_RETURN(entry.configuration, machine.configuration(entry.target));
   RETURN_IF_ERROR(records.write(entry));
-  const Status taken = take(machine, entry);
+  const Status taken = take(machine, entry, stop);
   if (taken.ok()) return taken;
   const Status undone = undo(machine, records, entry);
   if (undone.ok()) return taken;

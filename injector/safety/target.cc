@@ -111,16 +111,15 @@ Result<std::vector<Target>> presentTargets(netlink::Socket& socket) {
   ASSIGN_OR_RETURN(const auto links, netlink::listNetDevices(socket));
   std::vector<Target> present;
   for (const netlink::NetDevice& link : links) {
-    const auto adapter = netlink::readAdapter(socket, link.name);
-    if (!adapter.ok()) {
-      if (adapter.status().code() == Code::kNotFound) continue;  // gone since
-      return adapter.status();
-    }
+    const auto told = netlink::readAdapter(socket, link.name);
+    if (told.status().code() == Code::kNotFound) continue;  // gone since
+    // What one driver refuses to tell must not keep others from being struck, or restored.
+    const netlink::Adapter adapter = told.ok() ? *told : netlink::Adapter{};
     Target target{.interface = link.name,
                   .ifindex = link.ifindex,
                   .mac = fmt::format("{:02x}", fmt::join(link.mac, ":")),
-                  .permanentMac = adapter->permanentMac,
-                  .pci = isPciAddress(adapter->bus) ? adapter->bus : "",
+                  .permanentMac = adapter.permanentMac,
+                  .pci = isPciAddress(adapter.bus) ? adapter.bus : "",
                   .netNamespace = inside};
     present.push_back(std::move(target));
   }

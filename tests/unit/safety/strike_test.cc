@@ -282,6 +282,16 @@ TEST(StrikeTest, WhenBeforeFailsNothingIsStruckAndAfterRuns) {
   EXPECT_TRUE(world.isAsBefore()) << world.toString();
 }
 
+TEST(StrikeTest, InterruptedWhileItIsAnnouncedNothingIsStruck) {
+  World world;
+  Model model(world);
+  Entry entry = entryOf({LinkDown{}});
+  model.failAt("down");  // it must not come to that
+  EXPECT_EQ(begin(model, model, entry, [] { return true; }).code(), Code::kAborted);
+  EXPECT_TRUE(world.isAsBefore()) << world.toString();
+  EXPECT_EQ(world.announcements, 1);
+}
+
 TEST(StrikeTest, WhatOneOperationCannotUndoDoesNotKeepTheOthers) {
   World world;
   Model model(world);
