@@ -27,6 +27,9 @@ struct LinkTarget;
 namespace faultline::rdma {
 struct RdmaTarget;
 }
+namespace faultline::safety {
+struct HostFault;
+}
 
 namespace faultline::injector {
 
@@ -118,6 +121,10 @@ using FaultMaker = std::unique_ptr<Fault> (*)(const FaultParameters& parameters,
 using DeviceFaultMaker = std::unique_ptr<Fault> (*)(const FaultParameters& parameters,
                                                     const rdma::RdmaTarget& target);
 
+/// The same of an interface of the machine itself, from its end alone. kUnsupported, with the
+/// reason, for parameters that need the other end.
+using HostFaultMaker = Result<safety::HostFault> (*)(const FaultParameters& parameters);
+
 /// The usual maker: that of a class whose constructor takes the same.
 template <typename Kind, typename Target>
 std::unique_ptr<Fault> makeOne(const FaultParameters& parameters, const Target& target) {
@@ -154,6 +161,9 @@ struct FaultKind {
   bool ofQueuePairs = false;     ///< strikes queue pairs, by the verbs shim in their program
   FaultMaker make = nullptr;     ///< nullptr: it is a fault of RDMA devices
   DeviceFaultMaker makeForDevice = nullptr;  ///< of RDMA devices; nullptr: of anything else
+  HostFaultMaker makeOnHost = nullptr;  ///< nullptr: not of an interface of this host by itself
+  /// Parameters of which a host can do only this: their defaults there.
+  std::span<const std::pair<std::string_view, std::string_view>> hostDefaults{};
 };
 
 /// What a new user is offered first.

@@ -27,6 +27,7 @@
 #include "harness/cli/list_command.h"
 #include "harness/cli/output.h"
 #include "harness/cli/report_command.h"
+#include "harness/cli/restore_command.h"
 #include "harness/cli/run_command.h"
 #include "harness/cli/schedule_command.h"
 #include "harness/cli/validate_command.h"
@@ -39,10 +40,13 @@ namespace {
 using AddCommand = CLI::App* (*)(CLI::App& app, int& exit_code);
 
 constexpr std::array kCommands{
-    AddCommand{addRunCommand},        AddCommand{addValidateCommand}, AddCommand{addListCommand},
-    AddCommand{addDescribeCommand},   AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
-    AddCommand{addCompareCommand},    AddCommand{addHistoryCommand},  AddCommand{addDoctorCommand},
-    AddCommand{addInjectCommand},     AddCommand{addLabCommand},      AddCommand{addInitCommand},
+    AddCommand{addRunCommand},        AddCommand{addValidateCommand},
+    AddCommand{addListCommand},       AddCommand{addDescribeCommand},
+    AddCommand{addScheduleCommand},   AddCommand{addReportCommand},
+    AddCommand{addCompareCommand},    AddCommand{addHistoryCommand},
+    AddCommand{addDoctorCommand},     AddCommand{addInjectCommand},
+    AddCommand{addRestoreCommand},    AddCommand{addStatusCommand},
+    AddCommand{addLabCommand},        AddCommand{addInitCommand},
     AddCommand{addCompletionCommand},
 };
 

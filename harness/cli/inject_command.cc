@@ -16,6 +16,8 @@
 #include "base/units.h"
 #include "harness/cli/carry_out.h"
 #include "harness/cli/cli.h"
+#include "harness/cli/host_injection.h"
+#include "harness/cli/inject_options.h"
 #include "harness/cli/inject_target.h"
 #include "harness/cli/output.h"
 #include "harness/cli/queue_pair_list.h"
@@ -23,21 +25,14 @@
 #include "harness/control/interrupt.h"
 #include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
+#include "injector/safety/journal.h"
+#include "injector/safety/policy.h"
 
 namespace faultline::cli {
 namespace {
 
 constexpr std::string_view kVerb = "inject";
 constexpr const char* kAtOnce = "1s";
-
-struct InjectOptions {
-  std::string kind;
-  std::string target;
-  std::string duration;
-  std::vector<std::string> parameters;
-  bool list = false;
-  bool json = false;
-};
 
 int exitOf(const Status& status) {
   switch (status.code()) {
@@ -107,13 +102,20 @@ int inject(const InjectOptions& options) {
     return fail(kVerb,
                 errorf(Code::kInvalidArgument, "{} needs {}{}{}, like --target {} --for 2s",
                        options.kind, options.target.empty() ? "--target" : "", both ? " and " : "",
-                       length.empty() ? "--for" : "", "pid=1234,dev=mlx5_0"),
+                       length.empty() ? "--for" : "",
+                       named->makeOnHost != nullptr ? "eth1" : "pid=1234,dev=mlx5_0"),
                 kExitUsage);
   }
   const auto duration = parseDuration(length);
   if (!duration.ok()) return fail(kVerb, duration.status().withContext("--for"), kExitUsage);
   if (*duration <= Duration(0)) {
     return fail(kVerb, errorf(Code::kInvalidArgument, "--for: it must last"), kExitUsage);
+  }
+  if (named->makeOnHost != nullptr) return injectOnHost(options, *named, *duration);
+  if (options.dryRun) {
+    return fail(kVerb,
+                errorf(Code::kInvalidArgument, "--dry-run is for faults of a host's interfaces"),
+                kExitUsage);
   }
   auto injection = makeInjection(options.kind, options.target, options.parameters);
   if (!injection.ok()) return fail(kVerb, injection.status(), kExitUsage);
@@ -221,14 +223,18 @@ CLI::App* addInjectCommand(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand(
       "inject", "Put one fault into something that runs, for a while, and prove it");
   const auto options = std::make_shared<InjectOptions>();
+  options->policy = safety::kPolicyPath;
+  options->journal = safety::kJournalPath;
   command
       ->add_option(
           "KIND", options->kind,
-          "A fault of queue pairs or RDMA devices, see list faults and describe KIND; those of "
-          "links and processes are for scenarios")
+          "A fault of queue pairs, RDMA devices or this host's interfaces, see list faults and "
+          "describe KIND; others are for scenarios")
       ->type_name("");
   command
-      ->add_option("--target", options->target, "What it strikes, like pid=1234,dev=mlx5_0,qpn=17")
+      ->add_option("--target", options->target,
+                   "What it strikes, like pid=1234,dev=mlx5_0,qpn=17; of an interface its name, or "
+                   "pci=0000:17:00.0, or mac=02:00:00:00:00:01")
       ->type_name("KEY=VALUE,...");
   command
       ->add_option("--for", options->duration,
@@ -240,6 +246,25 @@ CLI::App* addInjectCommand(CLI::App& app, int& exit_code) {
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--dry-run", options->dryRun,
+                    "Print what would be done and how it is undone, as commands, and whether it "
+                    "would be allowed (interfaces only)");
+  command
+      ->add_option("--policy", options->policy,
+                   "The file, writable by root alone, that allows strikes on interfaces")
+      ->type_name("FILE")
+      ->default_str(std::string(safety::kPolicyPath));
+  command
+      ->add_option("--journal", options->journal, "The folder where it stands what is to be undone")
+      ->type_name("DIR")
+      ->default_str(std::string(safety::kJournalPath));
+  command
+      ->add_option("--keep", options->keep,
+                   "An address that this machine must go on reaching, like that of its controller; "
+                   "may be repeated")
+      ->type_name("ADDRESS")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--list", options->list,
                     "List the queue pairs of the target's process instead");
   addJsonFlag(*command, options->json);
@@ -247,6 +272,7 @@ CLI::App* addInjectCommand(CLI::App& app, int& exit_code) {
       *command, "",
       {fmt::format("faultline inject {} --target pid=1234,dev=mlx5_0 --for 2s --param budget=1",
                    kindWithBudget()),
+       fmt::format("faultline inject {} --target eth1 --for 2s --dry-run", injector::kUsualFault),
        "faultline inject --list --target pid=1234"},
       "0 the fault happened and was taken back, 2 usage mistake, 3 this machine cannot do it, "
       "4 it could not be taken back, 5 it left no evidence, 130 interrupted, and taken back");

@@ -31,23 +31,6 @@ using Texts = std::map<std::string, std::string>;
 
 namespace verbs = injector::verbs;
 
-Result<Texts> parsePairs(const std::vector<std::string>& pairs, std::string_view what,
-                         std::string_view example) {
-  Texts texts;
-  for (const std::string& pair : pairs) {
-    const std::size_t equals = pair.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size()) {
-      return errorf(Code::kInvalidArgument, "{}: '{}' is no name=value, like {}", what, pair,
-                    example);
-    }
-    if (!texts.emplace(pair.substr(0, equals), pair.substr(equals + 1)).second) {
-      return errorf(Code::kInvalidArgument, "{}: '{}' is given twice", what,
-                    pair.substr(0, equals));
-    }
-  }
-  return texts;
-}
-
 /// Makes the fault of a program's queue pairs.
 Status addVerbsFault(verbs::Effect effect, Texts parameters, Injection& injection) {
   for (const auto& [key, value] : injection.target) {
@@ -72,6 +55,23 @@ Status addVerbsFault(verbs::Effect effect, Texts parameters, Injection& injectio
 }
 
 }  // namespace
+
+Result<Texts> parsePairs(const std::vector<std::string>& pairs, std::string_view what,
+                         std::string_view example) {
+  Texts texts;
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size()) {
+      return errorf(Code::kInvalidArgument, "{}: '{}' is no name=value, like {}", what, pair,
+                    example);
+    }
+    if (!texts.emplace(pair.substr(0, equals), pair.substr(equals + 1)).second) {
+      return errorf(Code::kInvalidArgument, "{}: '{}' is given twice", what,
+                    pair.substr(0, equals));
+    }
+  }
+  return texts;
+}
 
 Status noSuchKey(std::string_view kind, std::string_view key,
                  std::span<const std::string_view> known, std::string_view example) {
@@ -106,7 +106,8 @@ Result<int> processOf(const Texts& target) {
 }
 
 bool canInject(const injector::FaultKind& kind) {
-  return kind.target == injector::TargetKind::kRdma || verbs::findEffect(kind.name).has_value();
+  return kind.target == injector::TargetKind::kRdma || kind.makeOnHost != nullptr ||
+         verbs::findEffect(kind.name).has_value();
 }
 
 std::string injectable() {

@@ -17,6 +17,11 @@ namespace faultline::cli {
 /// "pid=17,dev=mlx5_0" -> {pid: 17, dev: mlx5_0}. kInvalidArgument for what is no list of such.
 Result<std::map<std::string, std::string>> parseTarget(std::string_view text);
 
+/// The same of words, "budget=1" each; `what` and `example` are for the message.
+Result<std::map<std::string, std::string>> parsePairs(const std::vector<std::string>& pairs,
+                                                      std::string_view what,
+                                                      std::string_view example);
+
 /// kInvalidArgument for a key that targets of this kind do not have.
 Status noSuchKey(std::string_view kind, std::string_view key,
                  std::span<const std::string_view> known, std::string_view example);

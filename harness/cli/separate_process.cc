@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <iostream>
@@ -19,7 +20,8 @@ namespace faultline::cli {
 namespace {
 
 /// Until it has ended: its status, as of waitpid(2).
-Result<int> awaitEnd(pid_t pid, const UniqueFd& pid_fd, run::Interrupt& interrupt) {
+Result<int> awaitEnd(pid_t pid, const UniqueFd& pid_fd, run::Interrupt& interrupt,
+                     std::optional<TimePoint> deadline) {
   bool told = false;
   int status = 0;
   for (;;) {
@@ -27,7 +29,16 @@ Result<int> awaitEnd(pid_t pid, const UniqueFd& pid_fd, run::Interrupt& interrup
     if (ended == pid) return status;
     if (ended < 0) return Status::fromErrno(errno, "await the process that does it");
     pollfd ready[] = {{pid_fd.get(), POLLIN, 0}, {told ? -1 : interrupt.fd(), POLLIN, 0}};
-    ::poll(ready, 2, -1);
+    int patience_ms = -1;
+    if (deadline) {
+      const Duration left = std::max(*deadline - now(), Duration(0));
+      patience_ms = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+    }
+    ::poll(ready, 2, patience_ms);
+    if (deadline && now() >= *deadline) {
+      ::kill(pid, SIGKILL);
+      deadline.reset();
+    }
     if (told || !interrupt.pending()) continue;
     ::kill(pid, SIGTERM);
     told = true;
@@ -36,7 +47,7 @@ Result<int> awaitEnd(pid_t pid, const UniqueFd& pid_fd, run::Interrupt& interrup
 
 }  // namespace
 
-Result<std::optional<int>> goOnInSeparateProcess() {
+Result<std::optional<int>> goOnInSeparateProcess(std::optional<Duration> longest) {
   // From here on signals wait: those that come before the new process has them in hand, too.
   ASSIGN_OR_RETURN(run::Interrupt interrupt, run::Interrupt::watch());
   std::cout << std::flush;
@@ -59,7 +70,8 @@ Result<std::optional<int>> goOnInSeparateProcess() {
     ::waitpid(pid, nullptr, 0);
     return callRefused(error, "pidfd_open", "watch a process");
   }
-  ASSIGN_OR_RETURN(const int status, awaitEnd(pid, pid_fd, interrupt));
+  const auto deadline = longest ? std::optional(now() + *longest) : std::nullopt;
+  ASSIGN_OR_RETURN(const int status, awaitEnd(pid, pid_fd, interrupt, deadline));
   if (WIFEXITED(status)) return std::optional(WEXITSTATUS(status));
   return errorf(
       Code::kNotRestored,

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace faultline::cli {
@@ -14,6 +15,8 @@ namespace faultline::cli {
 /// kNotRestored when it was killed itself. SIGINT, SIGTERM and SIGHUP are passed on meanwhile, as
 /// one SIGTERM; the new process has a session of its own, so that what is for a whole group or
 /// terminal does not strike both. To be called by the first thread, before there are others.
-Result<std::optional<int>> goOnInSeparateProcess();
+///
+/// With `longest` it is watched: what is not over by then, as it was stopped or hangs, is killed.
+Result<std::optional<int>> goOnInSeparateProcess(std::optional<Duration> longest = std::nullopt);
 
 }  // namespace faultline::cli

@@ -1,68 +1,27 @@
 #pragma once
 
-#include <cstddef>
-#include <string>
+#include <optional>
 #include <string_view>
-#include <vector>
 
-/// YAML text as a tree that knows where everything stands. A small subset on purpose: one document
-/// of mappings, lists and scalars; no anchors, aliases, tags. The tree is built from yaml-cpp's
-/// events rather than its nodes, so that limits hold while parsing and duplicate keys are seen.
+#include "base/yaml/document.h"
+#include "base/yaml/text_check.h"
+
+/// Scenarios as YAML trees (base/yaml).
 namespace faultline::scenario {
 
-/// A place in the input. Line and column start at 1; 0: unknown.
-struct Location {
-  int source = 0;  ///< 0: the file; n: the n-th override
-  int line = 0;
-  int column = 0;
-};
+using yaml::describe;
+using yaml::Document;
+using yaml::Entry;
+using yaml::locate;
+using yaml::Location;
+using yaml::Node;
+using yaml::oneLine;
+using yaml::Problem;
+using yaml::shortened;
 
-/// A mistake before it is rendered with its source's name.
-struct Problem {
-  Location where;
-  std::string message;
-};
-
-struct Entry;
-
-struct Node {
-  enum class Kind { kNull, kScalar, kList, kMap };
-  Kind kind = Kind::kNull;
-  std::string text;     ///< kScalar
-  bool quoted = false;  ///< kScalar: written in quotes or as a block, so certainly text
-  Location where;
-  std::vector<Node> items;     ///< kList
-  std::vector<Entry> entries;  ///< kMap, in the order of the file; keys are unique
-
-  /// The value of a key, or null; for anything but a kMap: null.
-  const Node* find(std::string_view key) const;
-  Node* find(std::string_view key);
-};
-
-struct Entry {
-  std::string key;
-  Location where;  ///< of the key
-  Node value;
-};
-
-/// "a list", "a mapping", "nothing", "'text'", for messages.
-std::string describe(const Node& node);
-
-/// Where `path` ("faults.1.target.rail") stands; for parts that are not in the document, where
-/// their nearest ancestor stands.
-Location locate(const Node& root, std::string_view path);
-
-struct Document {
-  Node root;
-  std::vector<Problem> problems;  ///< when not empty, the tree may be incomplete
-};
-
-/// Limits of what is read at all.
-inline constexpr std::size_t kMaximumDepth = 16;
-inline constexpr std::size_t kMaximumNodes = 10'000;
-
-/// Parses `text`; `source` is put into all locations. Never throws, and bounds depth and size
-/// before it builds anything.
+/// As yaml::checkText, of a scenario.
+std::optional<Problem> checkText(std::string_view text, int source);
+/// As yaml::parseDocument, of a scenario.
 Document parseDocument(std::string_view text, int source);
 
 }  // namespace faultline::scenario

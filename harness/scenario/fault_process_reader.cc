@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/text.h"
+#include "harness/scenario/document.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/lifetime.h"
 #include "harness/scenario/record_reader.h"
-#include "harness/scenario/text_check.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::scenario {

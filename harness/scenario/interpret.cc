@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/document.h"
 #include "harness/scenario/expectation_check.h"
 #include "harness/scenario/fault_process_reader.h"
 #include "harness/scenario/fault_reader.h"
@@ -14,7 +15,6 @@
 #include "harness/scenario/metric_table.h"
 #include "harness/scenario/record_reader.h"
 #include "harness/scenario/schedule_reader.h"
-#include "harness/scenario/text_check.h"
 #include "harness/scenario/vocabulary.h"
 #include "harness/scenario/workload_kind.h"
 

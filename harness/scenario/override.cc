@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
-#include "harness/scenario/text_check.h"
+#include "harness/scenario/document.h"
 
 namespace faultline::scenario {
 namespace {

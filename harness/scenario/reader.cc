@@ -15,7 +15,6 @@
 #include "harness/scenario/findings.h"
 #include "harness/scenario/interpret.h"
 #include "harness/scenario/override.h"
-#include "harness/scenario/text_check.h"
 
 namespace faultline::scenario {
 namespace {

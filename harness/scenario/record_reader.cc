@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "harness/scenario/text_check.h"
+#include "harness/scenario/document.h"
 #include "harness/scenario/vocabulary.h"
 
 namespace faultline::scenario {

@@ -3,9 +3,11 @@
 #include <spdlog/spdlog.h>
 
 #include "injector/faults/fault_list.h"
+#include "injector/faults/host_silence.h"
 #include "injector/faults/usual_rows.h"
 #include "injector/netlink/counters.h"
 #include "injector/netlink/interface.h"
+#include "injector/safety/host_fault.h"
 
 namespace faultline::injector {
 namespace {
@@ -15,6 +17,13 @@ namespace {
 constexpr Duration kCrossed = 2ms;
 
 constexpr std::array kBlackholeSignatures{Signature{{"path", "both"}, {"path", "both"}}};
+
+Result<safety::HostFault> swallowing(const FaultParameters& /*parameters*/) {
+  safety::HostFault fault;
+  fault.operations.emplace_back(safety::DropFrames{});
+  fault.watch = std::make_unique<HostSilence>();
+  return fault;
+}
 
 }  // namespace
 
@@ -31,7 +40,8 @@ constinit const FaultKind kBlackholeKind{
     .outside = Outside::kSwitch,
     .damage = allOfIt,
     .needs = {KernelMechanism::kBridgePortState},
-    .make = makeOne<Blackhole>};
+    .make = makeOne<Blackhole>,
+    .makeOnHost = swallowing};
 
 Blackhole::Blackhole(const FaultParameters& /*parameters*/, const netlink::LinkTarget& target)
     : target_(target), forwarding_(target) {}

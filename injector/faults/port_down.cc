@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "injector/faults/fault_list.h"
+#include "injector/faults/host_port.h"
 #include "injector/faults/usual_rows.h"
 #include "injector/netlink/counters.h"
+#include "injector/safety/host_fault.h"
 
 namespace faultline::injector {
 namespace {
@@ -14,6 +16,21 @@ namespace {
 constexpr std::array kPortDownParameters{
     ParameterSpec{"how", ParameterType::kEnum, "carrier", kHowMeaning, kHow},
 };
+
+using PortDefault = std::pair<std::string_view, std::string_view>;
+constexpr std::array kPortDownHostDefaults{PortDefault{"how", "admin"}};
+
+Result<safety::HostFault> switchedOff(const FaultParameters& parameters) {
+  if (parameters.get<std::string>("how") != "admin") {
+    return errorf(Code::kUnsupported,
+                  "the carrier is lost at the switch's end of the cable, which this host does not "
+                  "have; how=admin switches its own end off");
+  }
+  safety::HostFault fault;
+  fault.operations.emplace_back(safety::LinkDown{});
+  fault.watch = std::make_unique<HostPort>();
+  return fault;
+}
 
 }  // namespace
 
@@ -31,7 +48,9 @@ constinit const FaultKind kPortDownKind{
     .portEvents = PortEvents::kOnce,
     .damage = allOfIt,
     .needs = {KernelMechanism::kPortState},
-    .make = makeOne<PortDown>};
+    .make = makeOne<PortDown>,
+    .makeOnHost = switchedOff,
+    .hostDefaults = kPortDownHostDefaults};
 
 PortDown::PortDown(const FaultParameters& parameters, const netlink::LinkTarget& target)
     : port_(target, parameters.get<std::string>("how")) {}

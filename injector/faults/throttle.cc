@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "injector/faults/fault_list.h"
+#include "injector/faults/host_rate.h"
 #include "injector/faults/usual_rows.h"
 #include "injector/netlink/shaper.h"
+#include "injector/safety/host_fault.h"
 
 namespace faultline::injector {
 namespace {
@@ -39,6 +41,26 @@ std::vector<LinkLoss> throttled(const FaultParameters& parameters, BitsPerSecond
   return {LinkLoss{.tx = direction == "rx" ? 0 : lost, .rx = direction == "tx" ? 0 : lost}};
 }
 
+using HostDefault = std::pair<std::string_view, std::string_view>;
+constexpr std::array kThrottleHostDefaults{HostDefault{"direction", "tx"}};
+
+Result<safety::HostFault> limited(const FaultParameters& parameters) {
+  if (parameters.get<std::string>("direction") != "tx") {
+    return errorf(Code::kUnsupported,
+                  "what this host receives is sent by others, at their rate; direction=tx limits "
+                  "what it sends");
+  }
+  const auto* const rate = std::get_if<Rate>(&parameters.value("rate"));
+  if (rate == nullptr) {
+    return errorf(Code::kUnsupported,
+                  "how fast the link is now is not known here; give a rate, like rate=100Mbit");
+  }
+  safety::HostFault fault;
+  fault.operations.emplace_back(safety::SendLimit{rate->bitsPerSecond});
+  fault.watch = std::make_unique<HostRate>(rate->bitsPerSecond);
+  return fault;
+}
+
 }  // namespace
 
 constinit const FaultKind kThrottleKind{
@@ -55,7 +77,9 @@ constinit const FaultKind kThrottleKind{
     .slows = true,
     .damage = throttled,
     .needs = {KernelMechanism::kShaper},
-    .make = makeOne<Throttle>};
+    .make = makeOne<Throttle>,
+    .makeOnHost = limited,
+    .hostDefaults = kThrottleHostDefaults};
 
 namespace {
 

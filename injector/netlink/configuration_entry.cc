@@ -71,6 +71,7 @@ std::optional<std::string> addressRequest(const nlmsghdr* message, Belongings& o
   RequestBuilder request(header);
   for (const int attribute :
        {IFA_ADDRESS, IFA_LOCAL, IFA_BROADCAST, IFA_LABEL, IFA_RT_PRIORITY, IFA_PROTO}) {
+    if (attribute == IFA_LABEL && found.text(attribute) == of.name) continue;
     request.copy(found[attribute]);
   }
   request.put(IFA_FLAGS, std::uint32_t{flags & kAddressFlags});

@@ -69,6 +69,8 @@ struct Belongings {
   std::set<std::string> sources = {};
   /// Routes that belong whatever they lead over now: RouteParts::frame.
   std::set<std::string> frames = {};
+  /// What it is called: an IPv4 address whose label is that takes whatever name the interface has.
+  std::string name = {};
 };
 
 /// What the kernel tells, as the request that adds it again: without states, ages and counters.

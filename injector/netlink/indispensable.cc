@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <linux/fib_rules.h>
+#include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
@@ -13,11 +14,51 @@
 namespace faultline::netlink {
 namespace {
 
+/// The interfaces of each nexthop object, by its number.
+using Nexthops = std::map<std::uint32_t, std::vector<int>>;
+
+Result<Nexthops> readNexthops(Socket& socket) {
+  std::map<std::uint32_t, std::vector<std::uint32_t>> groups;
+  Nexthops nexthops;
+  Message message(RTM_GETNEXTHOP, 0, nhmsg{});
+  const Status listed = socket.dump(
+      message, "list nexthops",
+      [&](const nlmsghdr* answer) {
+        const Attributes<NHA_MAX> nexthop(answer, sizeof(nhmsg));
+        const auto id = nexthop.value<std::uint32_t>(NHA_ID);
+        if (const int only = nexthop.value<int>(NHA_OIF); only != 0) nexthops[id] = {only};
+        const nlattr* const group = nexthop[NHA_GROUP];
+        if (group == nullptr) return;
+        const auto* const members = static_cast<const nexthop_grp*>(nla_data(group));
+        const std::size_t count = static_cast<std::size_t>(nla_len(group)) / sizeof(nexthop_grp);
+        for (std::size_t i = 0; i < count; ++i) groups[id].push_back(members[i].id);
+      },
+      [&] {
+        groups.clear();
+        nexthops.clear();
+      });
+  if (listed.code() == Code::kUnsupported) return Nexthops{};  // a kernel before 5.3
+  RETURN_IF_ERROR(listed);
+  for (const auto& [id, members] : groups) {
+    for (const std::uint32_t member : members) {
+      const std::vector<int>& its = nexthops[member];
+      std::vector<int>& all = nexthops[id];
+      all.insert(all.end(), its.begin(), its.end());
+    }
+  }
+  return nexthops;
+}
+
 /// All interfaces over which a route leads.
-std::vector<int> interfacesOf(const nlmsghdr* message) {
+std::vector<int> interfacesOf(const nlmsghdr* message, const Nexthops& nexthops) {
   const Attributes<RTA_MAX> route(message, sizeof(rtmsg));
   std::vector<int> interfaces;
   if (const int only = route.value<int>(RTA_OIF); only != 0) interfaces.push_back(only);
+  // All that is told with net.ipv4.nexthop_compat_mode = 0.
+  if (const auto object = nexthops.find(route.value<std::uint32_t>(RTA_NH_ID));
+      object != nexthops.end()) {
+    interfaces.insert(interfaces.end(), object->second.begin(), object->second.end());
+  }
   const nlattr* const hops = route[RTA_MULTIPATH];
   if (hops == nullptr) return interfaces;
   const auto* hop = static_cast<const rtnexthop*>(nla_data(hops));
@@ -57,7 +98,11 @@ Result<std::set<Table>> tablesOfSources(Socket& socket) {
   return tables;
 }
 
-Result<std::vector<int>> interfacesOfDefaultRoutes(Socket& socket) {
+/// A default route in parts is one too: halves of everything, as tunnels have them, and 2000::/3,
+/// which is all of IPv6 that is reached from outside.
+constexpr int kWidestOfPart = 3;
+
+Result<std::vector<int>> interfacesOfDefaultRoutes(Socket& socket, const Nexthops& nexthops) {
   ASSIGN_OR_RETURN(const std::set<Table> of_sources, tablesOfSources(socket));
   std::vector<int> interfaces;
   Message message(RTM_GETROUTE, 0, rtmsg{});
@@ -65,12 +110,12 @@ Result<std::vector<int>> interfacesOfDefaultRoutes(Socket& socket) {
       message, "list routes",
       [&](const nlmsghdr* answer) {
         const auto* const header = static_cast<const rtmsg*>(nlmsg_data(answer));
-        if (header->rtm_dst_len != 0 || header->rtm_type != RTN_UNICAST) return;
+        if (header->rtm_dst_len > kWidestOfPart || header->rtm_type != RTN_UNICAST) return;
         const Attributes<RTA_MAX> route(answer, sizeof(rtmsg));
         const auto wide = route.value<std::uint32_t>(RTA_TABLE);
         const Table table{header->rtm_family, wide != 0 ? wide : header->rtm_table};
         if (of_sources.contains(table)) return;
-        const std::vector<int> found = interfacesOf(answer);
+        const std::vector<int> found = interfacesOf(answer, nexthops);
         interfaces.insert(interfaces.end(), found.begin(), found.end());
       },
       [&] { interfaces.clear(); }));
@@ -104,9 +149,9 @@ std::string sourceOf(int family, const std::string& from) {
 
 /// Of the route by which packets to an address leave; none when there is none. `from` may choose
 /// it; where it is no address of this namespace, the route without it is taken.
-Result<std::vector<int>> interfacesTowards(Socket& socket, int family, const void* address,
-                                           std::size_t size, std::string_view text,
-                                           const std::string& from) {
+Result<std::vector<int>> interfacesTowards(Socket& socket, const Nexthops& nexthops, int family,
+                                           const void* address, std::size_t size,
+                                           std::string_view text, const std::string& from) {
   constexpr unsigned char kBitsOfByte = 8;
   rtmsg header{};
   header.rtm_family = static_cast<unsigned char>(family);
@@ -122,7 +167,7 @@ Result<std::vector<int>> interfacesTowards(Socket& socket, int family, const voi
     std::vector<int> interfaces;
     const Status status =
         socket.ask(message, fmt::format("look for the route to {}", text),
-                   [&](const nlmsghdr* answer) { interfaces = interfacesOf(answer); });
+                   [&](const nlmsghdr* answer) { interfaces = interfacesOf(answer, nexthops); });
     if (!status.ok() && !meansNoRoute(status.code())) return status;
     if (!interfaces.empty()) return interfaces;
   }
@@ -130,8 +175,8 @@ Result<std::vector<int>> interfacesTowards(Socket& socket, int family, const voi
 }
 
 /// `address` may have a scope, as link-local ones do ("fe80::1%eth0"), and then leads there.
-Result<std::vector<int>> interfacesTo(Socket& socket, const std::vector<NetDevice>& links,
-                                      const NeededPeer& peer) {
+Result<std::vector<int>> interfacesTo(Socket& socket, const Nexthops& nexthops,
+                                      const std::vector<NetDevice>& links, const NeededPeer& peer) {
   const std::string& address = peer.address;
   const std::size_t scope = address.find('%');
   if (scope != std::string::npos) {
@@ -140,15 +185,15 @@ Result<std::vector<int>> interfacesTo(Socket& socket, const std::vector<NetDevic
   }
   in_addr four{};
   if (::inet_pton(AF_INET, address.c_str(), &four) == 1) {
-    return interfacesTowards(socket, AF_INET, &four, sizeof four, address, peer.from);
+    return interfacesTowards(socket, nexthops, AF_INET, &four, sizeof four, address, peer.from);
   }
   in6_addr six{};
   if (::inet_pton(AF_INET6, address.c_str(), &six) != 1) return std::vector<int>{};  // a name
   if (!IN6_IS_ADDR_V4MAPPED(&six)) {
-    return interfacesTowards(socket, AF_INET6, &six, sizeof six, address, peer.from);
+    return interfacesTowards(socket, nexthops, AF_INET6, &six, sizeof six, address, peer.from);
   }
   constexpr std::size_t kMappedAt = 12;
-  return interfacesTowards(socket, AF_INET, six.s6_addr + kMappedAt, sizeof four, address,
+  return interfacesTowards(socket, nexthops, AF_INET, six.s6_addr + kMappedAt, sizeof four, address,
                            peer.from);
 }
 
@@ -162,7 +207,9 @@ const int* firstOf(const std::vector<int>& interfaces, const std::set<int>& over
 std::string byWayOf(const std::vector<NetDevice>& links, int carrier, int ifindex) {
   if (carrier == ifindex) return "";
   const auto link = std::ranges::find(links, carrier, &NetDevice::ifindex);
-  return fmt::format(" by way of {}, which sits on it", link->name);
+  return link->bridge_ifindex == ifindex
+             ? fmt::format(" by way of {}, which is a member of it", link->name)
+             : fmt::format(" by way of {}, which sits on it", link->name);
 }
 
 }  // namespace
@@ -183,8 +230,13 @@ std::set<int> interfacesOver(const std::vector<NetDevice>& links, int ifindex) {
 Result<std::optional<std::string>> whyIndispensable(Socket& socket, int ifindex,
                                                     const std::vector<NeededPeer>& peers) {
   ASSIGN_OR_RETURN(const std::vector<NetDevice> links, listNetDevices(socket));
-  const std::set<int> over = interfacesOver(links, ifindex);
-  ASSIGN_OR_RETURN(const std::vector<int> defaults, interfacesOfDefaultRoutes(socket));
+  std::set<int> over = interfacesOver(links, ifindex);
+  // Of a bridge or a bond its members as well: what goes over one of them goes through it.
+  for (const NetDevice& link : links) {
+    if (link.bridge_ifindex == ifindex) over.insert(link.ifindex);
+  }
+  ASSIGN_OR_RETURN(const Nexthops nexthops, readNexthops(socket));
+  ASSIGN_OR_RETURN(const std::vector<int> defaults, interfacesOfDefaultRoutes(socket, nexthops));
   if (const int* const carrier = firstOf(defaults, over)) {
     return std::optional(fmt::format(
         "carries a default route{}: this machine may only be reachable over it; choose a device of "
@@ -192,7 +244,8 @@ Result<std::optional<std::string>> whyIndispensable(Socket& socket, int ifindex,
         byWayOf(links, *carrier, ifindex)));
   }
   for (const NeededPeer& peer : peers) {
-    ASSIGN_OR_RETURN(const std::vector<int> interfaces, interfacesTo(socket, links, peer));
+    ASSIGN_OR_RETURN(const std::vector<int> interfaces,
+                     interfacesTo(socket, nexthops, links, peer));
     const int* const carrier = firstOf(interfaces, over);
     if (carrier == nullptr) continue;
     return std::optional(fmt::format("carries the way to {}, {}{}: {}", peer.address, peer.what,

@@ -19,11 +19,12 @@ namespace faultline::netlink {
 /// Only what is in the same namespace. Pure.
 std::set<int> interfacesOver(const std::vector<NetDevice>& links, int ifindex);
 
-/// Why the interface is needed: over it, or over one that sits on it, leads a default route of IPv4
-/// or IPv6, or the way to one of the peers from this end's address. A default route of a table that
-/// rules choose for some sources only, as each NIC of a routed fabric has one, is not meant. Like
-/// "carries a default route by way of br0: ...", with what to do; nothing when it is not. All of
-/// that in the namespace of `socket`: where it has no route to a peer, that peer is not met there.
+/// Why the interface is needed: over it, one that sits on it, or one of its members, leads a
+/// default route of IPv4 or IPv6 (also one in parts, or by nexthop objects), or the way to one of
+/// the peers from this end's address. A default route of a table that rules choose for some sources
+/// only, as each NIC of a routed fabric has one, is not meant. Like "carries a default route by way
+/// of br0: ...", with what to do; nothing when it is not. All of that in the namespace of `socket`:
+/// where it has no route to a peer, that peer is not met there.
 Result<std::optional<std::string>> whyIndispensable(Socket& socket, int ifindex,
                                                     const std::vector<NeededPeer>& peers);
 

@@ -88,6 +88,13 @@ void addAnew(Socket& socket, const std::vector<ConfigurationEntry>& present,
   }
 }
 
+/// With the name that the interface has now.
+Result<Belongings> named(Socket& socket, Belongings of) {
+  ASSIGN_OR_RETURN(const NetDevice link, readNetDevice(socket, of.ifindex));
+  of.name = link.name;
+  return of;
+}
+
 }  // namespace
 
 Status checkFields(const InterfaceConfiguration& configuration) {
@@ -117,8 +124,9 @@ Result<InterfaceConfiguration> InterfaceConfiguration::read(Socket& socket, int 
   InterfaceConfiguration configuration;
   configuration.ifindex_ = ifindex;
   configuration.noted_at_ = now();
+  ASSIGN_OR_RETURN(Belongings of, named(socket, {.ifindex = ifindex}));
   ASSIGN_OR_RETURN(configuration.ipv6_mtu_, readOwnIpv6Mtu(socket, ifindex));
-  ASSIGN_OR_RETURN(configuration.entries_, readEntries(socket, {.ifindex = ifindex}));
+  ASSIGN_OR_RETURN(configuration.entries_, readEntries(socket, std::move(of)));
   return configuration;
 }
 
@@ -135,14 +143,15 @@ Result<InterfaceConfiguration> InterfaceConfiguration::readAgain(Socket& socket)
   if (ipv6_mtu_) {
     ASSIGN_OR_RETURN(present.ipv6_mtu_, readOwnIpv6Mtu(socket, ifindex_));
   }
-  ASSIGN_OR_RETURN(present.entries_,
-                   readEntries(socket, whatToLookFor(entries_, ifindex_), wanted));
+  ASSIGN_OR_RETURN(Belongings of, named(socket, whatToLookFor(entries_, ifindex_)));
+  ASSIGN_OR_RETURN(present.entries_, readEntries(socket, std::move(of), wanted));
   return present;
 }
 
 Result<InterfaceConfiguration> InterfaceConfiguration::withAllOthers(Socket& socket) const {
+  ASSIGN_OR_RETURN(Belongings of, named(socket, whatToLookFor(entries_, ifindex_)));
   ASSIGN_OR_RETURN(const std::vector<ConfigurationEntry> present,
-                   readEntries(socket, whatToLookFor(entries_, ifindex_)));
+                   readEntries(socket, std::move(of)));
   InterfaceConfiguration all = *this;
   all.entries_ = withForeign(entries_, present, ifindex_);
   return all;

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "base/file_text.h"
@@ -71,6 +73,23 @@ std::string optionOf(const std::string& options, std::string_view name) {
   return "";
 }
 
+/// None where there is no such folder.
+std::vector<std::filesystem::path> entriesOf(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    entries.push_back(it->path());
+  }
+  return entries;
+}
+
+/// Of a file of sysfs; "" where there is none.
+std::string firstLine(const std::filesystem::path& path) {
+  const std::string text = fileText(path.string());
+  return text.substr(0, text.find('\n'));
+}
+
 }  // namespace
 
 std::optional<std::string> sshClient(std::string_view connection) {
@@ -103,6 +122,30 @@ std::vector<NeededPeer> fileServers(std::string_view mounts) {
   return servers;
 }
 
+std::vector<NeededPeer> blockServers(const std::string& sysfs) {
+  namespace fs = std::filesystem;
+  std::vector<NeededPeer> servers;
+  const auto add = [&](const std::string& address, const fs::path& device,
+                       const std::string& from) {
+    if (address.empty()) return;
+    servers.push_back({address,
+                       fmt::format("the server of the block device {}", device.filename().string()),
+                       "what is on it would hang; disconnect it, or choose another device", from});
+  };
+  for (const fs::path& one : entriesOf(sysfs + "/class/nvme")) {
+    const std::string transport = firstLine(one / "transport");
+    if (transport != "tcp" && transport != "rdma") continue;
+    const std::string options = firstLine(one / "address");
+    add(optionOf(options, "traddr"), one, optionOf(options, "src_addr"));
+  }
+  for (const fs::path& one : entriesOf(sysfs + "/class/iscsi_connection")) {
+    std::string address = firstLine(one / "address");
+    if (address.empty()) address = firstLine(one / "persistent_address");
+    add(address, one, "");
+  }
+  return servers;
+}
+
 std::vector<NeededPeer> neededPeers() {
   std::vector<NeededPeer> peers;
   const char* const own = std::getenv("SSH_CONNECTION");
@@ -114,6 +157,8 @@ std::vector<NeededPeer> neededPeers() {
   }
   const std::vector<NeededPeer> servers = fileServers(fileText("/proc/self/mounts"));
   peers.insert(peers.end(), servers.begin(), servers.end());
+  const std::vector<NeededPeer> blocks = blockServers("/sys");
+  peers.insert(peers.end(), blocks.begin(), blocks.end());
   return peers;
 }
 

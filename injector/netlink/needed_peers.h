@@ -27,9 +27,13 @@ std::optional<std::string> sshServer(std::string_view connection);
 /// their options tell them (`addr`). Pure.
 std::vector<NeededPeer> fileServers(std::string_view mounts);
 
+/// The servers of block devices over the network (iSCSI, NVMe over TCP or RDMA) that a sysfs tells
+/// of.
+std::vector<NeededPeer> blockServers(const std::string& sysfs);
+
 /// The clients of the ssh sessions that this process comes from, by its own environment and that of
 /// all processes above it, as far as they may be read: sudo does not pass the variable on. And the
-/// servers of the network file systems that it sees.
+/// servers of the network file systems and block devices that it sees.
 std::vector<NeededPeer> neededPeers();
 
 }  // namespace faultline::netlink

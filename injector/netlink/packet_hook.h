@@ -25,4 +25,16 @@ Status addHookedFilter(Socket& socket, int ifindex, Passing passing, const std::
 /// Removes what addHook() has made, with all filters.
 Status removeHook(Socket& socket, int ifindex);
 
+/// What hangs at an interface's hook, whoever put it there.
+struct HookState {
+  bool there = false;   ///< clsact, or ingress, which stands in its place
+  bool clsact = false;  ///< it is the first
+  int ours = 0;         ///< filters of our kind and priority
+  int foreign = 0;      ///< all others
+};
+Result<HookState> readHook(Socket& socket, int ifindex);
+
+/// Removes what is ours of it: the hook as well, unless somebody else has filters there.
+Status removeOurHook(Socket& socket, int ifindex);
+
 }  // namespace faultline::netlink

@@ -323,7 +323,9 @@ TEST(InjectTest, MistakesAreTold) {
   wrong({"qp_error", "--target", target, "--for", "5"}, "no unit");
   wrong({"qp_error", "--target", target, "--for", "0s"}, "must last");
   wrong({"qp_eror", "--target", target, "--for", "1s"}, "did you mean 'qp_error'");
-  wrong({"port_down", "--target", target, "--for", "1s"}, "not by hand");
+  wrong({"path_cut", "--target", target, "--for", "1s"}, "not by hand");
+  wrong({"port_down", "--target", target, "--for", "1s"},
+        "port_down has no 'pid'; it has if, pci, mac");
   wrong({"qp_error", "--target", "dev=fake0", "--for", "1s"}, "which process");
   wrong({"qp_error", "--target", "pid=x", "--for", "1s"}, "no process number");
   wrong({"qp_error", "--target", target + ",host=a", "--for", "1s"}, "no 'host'");

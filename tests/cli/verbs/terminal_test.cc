@@ -107,9 +107,10 @@ TEST_F(RunOnTerminalTest, FailFastMakesNoRunAfterAWrongElement) {
 
 TEST(HelpTest, EachVerbHasItsOwnExamplesAndExitCodes) {
   for (const std::string verb :
-       {"run", "validate", "list", "describe", "schedule", "schedule verify", "schedule cost",
-        "schedule show", "report", "compare", "history", "history add", "history trend", "doctor",
-        "inject", "lab", "init", "completion"}) {
+       {"run",           "validate",      "list",   "describe", "schedule", "schedule verify",
+        "schedule cost", "schedule show", "report", "compare",  "history",  "history add",
+        "history trend", "doctor",        "inject", "restore",  "status",   "lab",
+        "init",          "completion"}) {
     std::vector<std::string> words;
     std::istringstream all(verb);
     for (std::string word; all >> word;) words.push_back(word);
@@ -218,7 +219,9 @@ TEST(DescribeTest, KnowsOptionsOfStrategiesAndParametersOfFaults) {
 }
 
 TEST(InjectTest, SaysWhatIsReallyMissing) {
-  EXPECT_THAT(runFaultline({"inject", "port_down"}).err, HasSubstr("not by hand"));
+  EXPECT_THAT(runFaultline({"inject", "path_cut"}).err, HasSubstr("not by hand"));
+  EXPECT_THAT(runFaultline({"inject", "port_down"}).err,
+              HasSubstr("needs --target and --for, like --target eth1 --for 2s"));
   EXPECT_THAT(runFaultline({"inject", "post_error"}).err, HasSubstr("needs --target and --for"));
   EXPECT_THAT(runFaultline({"inject", "post_error", "--for", "2s"}).err,
               AllOf(HasSubstr("needs --target,"), Not(HasSubstr("and --for"))));

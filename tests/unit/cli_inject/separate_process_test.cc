@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdio>
 #include <functional>
+#include <optional>
 
 #include "base/unique_fd.h"
 #include "harness/control/interrupt.h"
@@ -26,7 +27,8 @@ constexpr int kNotRestored = 44;  // it was killed
 class Controller {
  public:
   /// `work` is done there; it gets where to write what it has done.
-  explicit Controller(const std::function<void(int told)>& work) {
+  explicit Controller(const std::function<void(int told)>& work,
+                      std::optional<Duration> longest = std::nullopt) {
     std::array<int, 2> pipe{};
     EXPECT_EQ(::pipe(pipe.data()), 0);
     std::fflush(nullptr);  // what is there to be said is said once
@@ -34,7 +36,7 @@ class Controller {
     if (pid_ == 0) {
       ::setpgid(0, 0);
       testing::takeSignalsAsUsual();
-      const auto ended = goOnInSeparateProcess();
+      const auto ended = goOnInSeparateProcess(longest);
       if (!ended.ok())
         ::_exit(ended.status().code() == Code::kNotRestored ? kNotRestored : kCannot);
       if (ended->has_value()) ::_exit(**ended);
@@ -124,6 +126,16 @@ TEST(SeparateProcessTest, WhenItsControllerIsKilledItEndsInOrder) {
     EXPECT_EQ(controller.wait(), 128 + SIGKILL);
     EXPECT_TRUE(controller.tookItBack()) << sign;
   }
+}
+
+TEST(SeparateProcessTest, WhatHangsIsKilledWhenItsTimeIsOver) {
+  const TimePoint begin = now();
+  // It is stopped, as by Ctrl-Z or a debugger.
+  Controller controller([](int) { ::raise(SIGSTOP); }, 300ms);
+  EXPECT_EQ(controller.wait(), kNotRestored);
+  EXPECT_GE(now() - begin, 300ms);
+  Controller prompt([](int) {}, 20s);
+  EXPECT_EQ(prompt.wait(), kCode);
 }
 
 TEST(SeparateProcessTest, ThatItWasKilledItselfIsTold) {

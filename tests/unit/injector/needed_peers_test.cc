@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/support/run_program.h"
+
 namespace faultline::netlink {
 namespace {
 
@@ -51,6 +53,28 @@ constexpr const char* kOwn = "203.0.113.7";
 constexpr const char* kFirst = "203.0.113.8";
 
 /// What is started by `sudo` has lost the variable; what has started sudo has it.
+TEST(NeededPeersTest, ServersOfBlockDevices) {
+  const faultline::testing::TemporaryFolder sys;
+  const auto device = [&](const std::string& name, const std::string& file,
+                          const std::string& text) {
+    std::filesystem::create_directories(sys.path() / "class" / name);
+    (void)sys.write("class/" + name + "/" + file, text + "\n");
+  };
+  device("nvme/nvme0", "transport", "tcp");
+  device("nvme/nvme0", "address", "traddr=10.3.0.7,trsvcid=4420,src_addr=10.3.0.1");
+  device("nvme/nvme1", "transport", "pcie");
+  device("nvme/nvme1", "address", "0000:01:00.0");
+  device("iscsi_connection/connection1:0", "persistent_address", "10.3.0.8");
+  auto servers = blockServers(sys.path().string());
+  ASSERT_EQ(servers.size(), 2u);
+  EXPECT_EQ(servers[0].address, "10.3.0.7");
+  EXPECT_EQ(servers[0].from, "10.3.0.1");
+  EXPECT_EQ(servers[0].what, "the server of the block device nvme0");
+  EXPECT_EQ(servers[1].address, "10.3.0.8");
+  EXPECT_EQ(servers[1].what, "the server of the block device connection1:0");
+  EXPECT_TRUE(blockServers((sys.path() / "none").string()).empty());
+}
+
 int childOfSudo() {
   ::unsetenv("SSH_CONNECTION");
   const bool own = needs(kOwn);

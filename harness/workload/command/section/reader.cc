@@ -6,8 +6,8 @@
 #include <string>
 
 #include "harness/command/extract.h"
+#include "harness/scenario/document.h"
 #include "harness/scenario/record_reader.h"
-#include "harness/scenario/text_check.h"
 #include "harness/workload/command/section/table.h"
 
 namespace faultline::scenario {

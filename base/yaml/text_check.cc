@@ -1,13 +1,12 @@
-#include "harness/scenario/text_check.h"
+#include "base/yaml/text_check.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/printable.h"
-#include "harness/scenario/reader.h"
 
-namespace faultline::scenario {
+namespace faultline::yaml {
 namespace {
 
 bool isControl(char c) {
@@ -19,21 +18,21 @@ bool isBreak(char c) { return c == '\n' || c == '\r' || c == '\t'; }
 
 }  // namespace
 
-std::optional<Problem> checkText(std::string_view text, int source) {
-  if (text.size() > kMaximumFileBytes) {
+std::optional<Problem> checkText(std::string_view text, int source, const Wanted& wanted) {
+  if (text.size() > wanted.mostBytes) {
     return Problem{{source, 1, 1},
-                   fmt::format("{} bytes are too many: a scenario has at most {}", text.size(),
-                               kMaximumFileBytes)};
+                   fmt::format("{} bytes are too many: a {} has at most {}", text.size(),
+                               wanted.what, wanted.mostBytes)};
   }
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    return Problem{{source, 1, 1}, "there is nothing in it: see 'faultline describe scenario'"};
+    return Problem{{source, 1, 1}, fmt::format("there is nothing in it: see {}", wanted.help)};
   }
   Location where{source, 1, 1};
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = utf8Length(text.substr(i));
     if (length == 0 || isControl(text[i])) {
-      return Problem{where, fmt::format("byte 0x{:02x} is not text: a scenario is YAML in UTF-8",
-                                        static_cast<unsigned char>(text[i]))};
+      return Problem{where, fmt::format("byte 0x{:02x} is not text: a {} is YAML in UTF-8",
+                                        static_cast<unsigned char>(text[i]), wanted.what)};
     }
     if (text[i] == '\n') {
       ++where.line;
@@ -66,4 +65,4 @@ std::string shortened(std::string_view text) {
   return oneLine(text, kLongest);
 }
 
-}  // namespace faultline::scenario
+}  // namespace faultline::yaml

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "injector/netlink/socket.h"
+#include "injector/safety/strike.h"
+
+namespace faultline::safety {
+
+/// This machine, in the network namespace of a socket.
+class HostMachine final : public Machine {
+ public:
+  /// Runs a command without a shell; kUnavailable when it fails or takes longer.
+  using Run = std::function<Status(const std::vector<std::string>& command, Duration limit)>;
+  /// What else must be there again after an undo, and is not yet; empty: nothing.
+  using Missing = std::function<Result<std::string>(int ifindex)>;
+
+  HostMachine(netlink::Socket& socket, Run run) : socket_(socket), run_(std::move(run)) {}
+
+  void alsoAwait(Missing missing) { missing_ = std::move(missing); }
+
+  /// The target's index now.
+  Result<int> find(const Target& target);
+
+  Status check(const Target& target, const Operation& operation) override;
+  Status apply(const Target& target, const Operation& operation) override;
+  Result<bool> isInEffect(const Target& target, const Operation& operation) override;
+  Status undo(const Target& target, const Operation& operation) override;
+  Result<nlohmann::json> configuration(const Target& target) override;
+  Status settle(const Target& target, const nlohmann::json& configuration) override;
+  Status run(const std::vector<std::string>& command, Duration limit) override;
+
+ private:
+  Result<std::string> whatIsMissing(const Target& target, const nlohmann::json& configuration);
+
+  netlink::Socket& socket_;
+  Run run_;
+  Missing missing_;
+};
+
+/// How long settle() waits.
+inline constexpr Duration kSettlePatience = std::chrono::seconds(10);
+
+}  // namespace faultline::safety

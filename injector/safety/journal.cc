@@ -1,0 +1,175 @@
+#include "injector/safety/journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <sstream>
+
+#include "base/atomic_file.h"
+#include "base/file_text.h"
+#include "base/input_file.h"
+#include "injector/safety/policy_file.h"
+
+namespace faultline::safety {
+namespace {
+
+constexpr std::string_view kSuffix = ".json";
+constexpr std::string_view kLock = "lock";
+constexpr std::size_t kMostEntryBytes = 1 << 20;
+constexpr mode_t kFolderMode = 0755;
+constexpr mode_t kFileMode = 0644;
+constexpr int kLockAgainMs = 5;
+
+/// What a writer that was killed has left beside an entry: never read, it was not in effect.
+bool isTemporary(const std::string& name) {
+  const std::size_t end = name.find(kSuffix);
+  if (end == std::string::npos) return false;
+  return writerOfTemporary(name, name.substr(0, end + kSuffix.size())) != 0;
+}
+
+Status makeFolder(const std::filesystem::path& folder) {
+  if (::access(folder.c_str(), F_OK) == 0) return okStatus();
+  if (folder.has_parent_path() && folder != folder.parent_path()) {
+    RETURN_IF_ERROR(makeFolder(folder.parent_path()));
+  }
+  if (::mkdir(folder.c_str(), kFolderMode) == 0 || errno == EEXIST) return okStatus();
+  return Status::fromErrno(errno, fmt::format("make the journal's folder {}", folder.string()));
+}
+
+}  // namespace
+
+Result<Journal> Journal::open(const std::string& folder) {
+  std::error_code error;
+  RETURN_IF_ERROR(makeFolder(std::filesystem::absolute(folder, error)));
+  ASSIGN_OR_RETURN(std::string real, trustedPath(folder));
+  return Journal(std::move(real));
+}
+
+std::string Journal::pathOf(const std::string& id) const {
+  return fmt::format("{}/{}{}", folder_, id, kSuffix);
+}
+
+Status Journal::sync() const {
+  const UniqueFd fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) {
+    return Status::fromErrno(errno, fmt::format("sync the journal {}", folder_));
+  }
+  return okStatus();
+}
+
+Status Journal::write(const Entry& entry) {
+  const std::string path = pathOf(entry.id);
+  RETURN_IF_ERROR(writeFileAtomically(path, encode(entry), Sync::kYes, Links::kRefused)
+                      .withContext("the journal"));
+  ::chmod(path.c_str(), kFileMode);
+  const Status synced = sync();
+  if (!synced.ok()) ::unlink(path.c_str());
+  return synced;
+}
+
+Status Journal::remove(const std::string& id) {
+  const std::string path = pathOf(id);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    return Status::fromErrno(errno, fmt::format("remove the journal entry {}", path));
+  }
+  return sync();
+}
+
+Result<Kept> Journal::read() const {
+  namespace fs = std::filesystem;
+  Kept kept;
+  std::error_code error;
+  std::vector<std::string> names;
+  fs::directory_iterator it(folder_, error);
+  if (error == std::errc::no_such_file_or_directory) return kept;
+  for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  if (error) {
+    return Status::fromErrno(error.value(), fmt::format("read the journal {}", folder_));
+  }
+  std::ranges::sort(names);
+  for (const std::string& name : names) {
+    if (name == kLock || isTemporary(name)) continue;
+    const std::string path = fmt::format("{}/{}", folder_, name);
+    const auto refuse = [&](std::string why) {
+      kept.strange.push_back({path, std::move(why), name.ends_with(kSuffix)});
+    };
+    struct stat about = {};
+    if (::lstat(path.c_str(), &about) != 0) continue;  // removed since
+    if (!name.ends_with(kSuffix) || !S_ISREG(about.st_mode)) {
+      refuse("it is no journal entry");
+      continue;
+    }
+    const auto text = readInput(path, {.what = "journal entry", .mostBytes = kMostEntryBytes});
+    if (text.status().code() == Code::kNotFound) continue;
+    if (!text.ok()) {
+      refuse(text.status().message());
+      continue;
+    }
+    auto entry = decode(*text);
+    if (!entry.ok()) {
+      refuse(entry.status().message());
+    } else if (entry->id + std::string(kSuffix) != name) {
+      refuse(fmt::format("it is the entry {} under another name", entry->id));
+    } else {
+      kept.entries.push_back(*std::move(entry));
+    }
+  }
+  std::ranges::stable_sort(kept.entries, {}, &Entry::beganAt);
+  return kept;
+}
+
+Result<UniqueFd> Journal::lock(Duration patience) const {
+  const std::string path = fmt::format("{}/{}", folder_, kLock);
+  const std::string attempt = fmt::format("lock the journal ({})", path);
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kFileMode));
+  if (!fd) return Status::fromErrno(errno, attempt);
+  const TimePoint deadline = now() + patience;
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return Status::fromErrno(errno, attempt);
+    if (now() >= deadline) {
+      return errorf(Code::kDeadlineExceeded, "{}: somebody else has held it for {} ms", attempt,
+                    duration_cast<std::chrono::milliseconds>(patience).count());
+    }
+    ::poll(nullptr, 0, kLockAgainMs);
+  }
+  return fd;
+}
+
+std::string currentBoot() {
+  std::string id = fileText("/proc/sys/kernel/random/boot_id");
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id;
+}
+
+Holder holderOf(pid_t pid) {
+  const std::string stat = fileText(fmt::format("/proc/{}/stat", pid));
+  // The name, in brackets, may have blanks and brackets in it.
+  const std::size_t behind = stat.rfind(')');
+  if (behind == std::string::npos) return {pid, 0};
+  constexpr int kBetween = 18;  // the state and the start, the 3rd and the 22nd of all
+  std::istringstream fields(stat.substr(behind + 1));
+  std::string field;
+  std::string state;
+  fields >> state;
+  if (state == "Z" || state == "X") return {pid, 0};  // dead, and not yet waited for
+  for (int i = 0; i < kBetween; ++i) fields >> field;
+  std::uint64_t started = 0;
+  fields >> started;
+  return {pid, started};
+}
+
+bool isHeld(const Entry& entry) {
+  const Holder present = holderOf(entry.holder.pid);
+  return entry.bootId == currentBoot() && present.started != 0 && present == entry.holder;
+}
+
+}  // namespace faultline::safety

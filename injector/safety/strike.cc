@@ -1,0 +1,84 @@
+#include "injector/safety/strike.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace faultline::safety {
+namespace {
+
+Status take(Machine& machine, const Entry& entry, const std::function<bool()>& stop) {
+  if (!entry.before.empty()) {
+    RETURN_IF_ERROR(machine.run(entry.before, entry.commandLimit)
+                        .withContext("what is to run before (policy), so nothing was struck"));
+  }
+  if (stop && stop()) return errorf(Code::kAborted, "interrupted before anything was struck");
+  for (const Operation& operation : entry.operations) {
+    RETURN_IF_ERROR(machine.apply(entry.target, operation));
+  }
+  return okStatus();
+}
+
+Status takeBack(Machine& machine, const Entry& entry) {
+  Status first;
+  const auto note = [&](const Status& status) {
+    if (first.ok()) first = status;
+  };
+  // One that fails must not cost the others.
+  for (auto one = entry.operations.rbegin(); one != entry.operations.rend(); ++one) {
+    const auto lasts = machine.isInEffect(entry.target, *one);
+    note(lasts.status());
+    if (lasts.ok() && *lasts) note(machine.undo(entry.target, *one));
+  }
+  RETURN_IF_ERROR(first);
+  return machine.settle(entry.target, entry.configuration);
+}
+
+Status takeBackAnnouncement(Machine& machine, const Entry& entry) {
+  if (entry.after.empty()) return okStatus();
+  return machine.run(entry.after, entry.commandLimit).withContext("what is to run after (policy)");
+}
+
+Status finish(Records& records, Entry entry, const Status& done) {
+  if (done.ok()) return records.remove(entry.id);
+  entry.left = done.message();
+  const Status noted = records.write(entry);
+  return errorf(Code::kNotRestored, "{}{}", done.message(),
+                noted.ok() ? "" : "; and the journal: " + noted.message());
+}
+
+}  // namespace
+
+Status begin(Machine& machine, Records& records, Entry& entry, const std::function<bool()>& stop) {
+  for (const Operation& operation : entry.operations) {
+    RETURN_IF_ERROR(machine.check(entry.target, operation));
+  }
+  ASSIGN_OR_RETURN(entry.configuration, machine.configuration(entry.target));
+  RETURN_IF_ERROR(records.write(entry));
+  const Status taken = take(machine, entry, stop);
+  if (taken.ok()) return taken;
+  const Status undone = undo(machine, records, entry);
+  if (undone.ok()) return taken;
+  return errorf(Code::kNotRestored, "{}; and it could not be taken back: {}", taken.message(),
+                undone.message());
+}
+
+Status undo(Machine& machine, Records& records, Entry entry) {
+  Status done = takeBack(machine, entry);
+  // While something is broken the maintenance goes on.
+  if (done.ok()) done = takeBackAnnouncement(machine, entry);
+  return finish(records, std::move(entry), done);
+}
+
+Fate fateOf(const Entry& entry, const std::string& boot, bool holderLives) {
+  if (entry.bootId != boot) return Fate::kClosed;
+  return holderLives ? Fate::kHeld : Fate::kUndo;
+}
+
+Status close(Machine& machine, Records& records, Entry entry) {
+  const Status done = takeBackAnnouncement(machine, entry);
+  return finish(records, std::move(entry), done);
+}
+
+}  // namespace faultline::safety
