@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "harness/site/hosts/kind.h"
 #include "harness/site/netns/kind.h"
 #include "harness/site/rdma_vm/kind.h"
 
@@ -10,9 +11,10 @@ namespace faultline::site {
 namespace {
 
 // A new kind is one line here.
-constexpr std::array<const Kind*, 2> kKinds{
+constexpr std::array<const Kind*, 3> kKinds{
     &netns::kKind,
     &rdma_vm::kKind,
+    &hosts::kKind,
 };
 
 }  // namespace

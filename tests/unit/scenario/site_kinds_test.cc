@@ -20,6 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::vector<std::string> namesOf(int nodes) {
+  std::vector<std::string> names;
+  for (int node = 0; node < nodes; ++node) names.push_back("h" + std::to_string(node));
+  return names;
+}
+
 TEST(SiteKinds, AreFoundByNameAndHaveAllThatIsAskedOfARow) {
   ASSERT_FALSE(kinds().empty());
   for (const Kind* const kind : kinds()) {
@@ -30,13 +36,22 @@ TEST(SiteKinds, AreFoundByNameAndHaveAllThatIsAskedOfARow) {
     EXPECT_LE(kind->most.rails, kMost.rails) << kind->name;
     EXPECT_GE(kind->most.nodes, 1) << kind->name;
     ClusterSpec spec;
-    spec.nodes = 2;
+    const auto size = [&](int nodes) {
+      spec.nodes = nodes;
+      if (kind->nodes != nullptr) spec.settings["hosts"] = namesOf(nodes);
+    };
+    size(2);
     spec.rails = 3;
     const auto cluster = kind->make(spec);
     ASSERT_TRUE(cluster.ok()) << kind->name << ": " << cluster.status().message();
-    EXPECT_EQ((*cluster)->nodes(), 2) << "known before it is built";
-    EXPECT_EQ((*cluster)->rails(), 3) << "known before it is built";
-    spec.nodes = kMost.nodes + 1;
+    if (kind->nodes != nullptr) EXPECT_EQ(kind->nodes(spec), 2);
+    if (kind->findsRails) {
+      EXPECT_TRUE((*cluster)->network().empty()) << "known when it is built";
+    } else {
+      EXPECT_EQ((*cluster)->nodes(), 2) << "known before it is built";
+      EXPECT_EQ((*cluster)->rails(), 3) << "known before it is built";
+    }
+    size(kMost.nodes + 1);
     EXPECT_EQ(kind->make(spec).status().code(), Code::kInvalidArgument) << kind->name;
     const Footprint taken = kind->footprint(spec);
     EXPECT_GT(taken.memory, kController.memory) << kind->name;
@@ -92,7 +107,8 @@ TEST(SiteKinds, NobodyOutsideOfASiteKnowsIt) {
   const fs::path root = FAULTLINE_SOURCE_DIR;
   // The verb `faultline lab` is a laboratory's own front; main starts its processes.
   const std::set<std::string> fronts{"harness/cli/lab_command.cc", "harness/cli/main.cc"};
-  const std::regex known(R"(netns::|rdma_vm::|site/netns/|site/rdma_vm/|"10\.\d)");
+  const std::regex known(
+      R"(netns::|rdma_vm::|\bhosts::|site/netns/|site/rdma_vm/|site/hosts/|"10\.\d)");
   int looked = 0;
   for (const char* const top : {"base", "wire", "injector", "harness", "reports"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
