@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <filesystem>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "base/clock.h"
 

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 namespace faultline {

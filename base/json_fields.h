@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>

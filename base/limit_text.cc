@@ -1,5 +1,6 @@
 #include "base/limit_text.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <cerrno>

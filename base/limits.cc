@@ -1,5 +1,6 @@
 #include "base/limits.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <cerrno>

@@ -5,7 +5,9 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 
 #include <cerrno>
+#include <ctime>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/limits.h"

@@ -1,12 +1,14 @@
 #include "base/made_entries.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <filesystem>
 
 #include "base/atomic_file.h"

@@ -1,8 +1,13 @@
 #include "base/parameter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/executable.h"

@@ -1,5 +1,6 @@
 #include "base/refused_calls.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>

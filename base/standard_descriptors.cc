@@ -5,6 +5,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cstddef>
+
 namespace faultline {
 namespace {
 

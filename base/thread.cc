@@ -1,9 +1,11 @@
 #include "base/thread.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
 
 #include <cerrno>
+#include <string>
 #include <system_error>
 #include <utility>
 

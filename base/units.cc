@@ -1,10 +1,13 @@
 #include "base/units.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <span>
+#include <system_error>
 
 namespace faultline {
 namespace {

@@ -6,7 +6,9 @@
     ci/check_arrows.py --changed-headers   that of the headers that have changed (ci/changed.py)
 
 The table "Rooms and arrows" there names each room (a folder) and the rooms whose headers it may
-include; every room may include base and itself. Exit code 1, with the place, for an include that the
+include; every room may include base and itself. A '*' in the name of a room stands for the name of any
+folder there that has no row of its own; among the rooms that such a row may include it stands for the
+same name, and in other rows for all of them. Exit code 1, with the place, for an include that the
 table does not allow, an arrow of the table that nobody uses, a room that it does not know, or a circle;
 3 where there is no commit to compare with.
 """
@@ -33,8 +35,8 @@ def room_of(path, rooms):
     return "/".join(folders[:2])
 
 
-def allowed_arrows(page):
-    """{room: set of rooms}, from the table of the page."""
+def table_of(page):
+    """{room: list of rooms}, the table of the page as it is written."""
     section = page.split("## Rooms and arrows", 1)
     if len(section) < 2:
         sys.exit("docs/design.md has no section 'Rooms and arrows'")
@@ -42,7 +44,32 @@ def allowed_arrows(page):
     for line in section[1].split("\n## ", 1)[0].splitlines():
         row = re.match(r"\| `([^`]+)` \| (.*) \|$", line)
         if row:
-            arrows[row[1]] = set(re.findall(r"`([^`]+)`", row[2]))
+            arrows[row[1]] = re.findall(r"`([^`]+)`", row[2])
+    return arrows
+
+
+def rooms_of(table, row):
+    """{room: the name that its '*' stands for} of a row: one, or as many as there are folders."""
+    if "*" not in row:
+        return {row: None}
+    before, after = row.split("*")
+    found = {}
+    for folder in sorted(ROOT.glob(row)):
+        name = folder.relative_to(ROOT).as_posix()
+        if folder.is_dir() and name not in table:
+            found[name] = name[len(before):len(name) - len(after)]
+    return found
+
+
+def allowed_arrows(table):
+    """{room: {room that it may include: the arrow as the table has it}}."""
+    arrows = {}
+    for row, allowed in table.items():
+        for room, name in rooms_of(table, row).items():
+            arrows[room] = {}
+            for other in allowed:
+                those = [other.replace("*", name)] if name else rooms_of(table, other)
+                arrows[room].update((one, (row, other)) for one in those if one != room)
     return arrows
 
 
@@ -87,8 +114,9 @@ def circle(arrows):
 
 
 def check_arrows():
-    arrows = allowed_arrows((ROOT / "docs/design.md").read_text())
-    problems, used = [], {room: set() for room in arrows}
+    table = table_of((ROOT / "docs/design.md").read_text())
+    arrows = allowed_arrows(table)
+    problems, used = [], set()
     for file, name in sources():
         room = room_of(name, arrows)
         if room not in FREE and room not in arrows:
@@ -102,14 +130,15 @@ def check_arrows():
             if other == room or other in FREE:
                 continue
             if other in arrows.get(room, ()):
-                used[room].add(other)
+                used.add(arrows[room][other])
             else:
                 problems.append(f"{name}:{line}: {room} may not include {included}")
-    for room in sorted(arrows):
-        if not (ROOT / room).is_dir():
-            problems.append(f"docs/design.md: there is no {room}: take its row out")
-        for other in sorted(arrows[room] - used[room]):
-            problems.append(f"docs/design.md: nothing in {room} includes {other}: take the arrow out")
+    for row in sorted(table):
+        if not any((ROOT / room).is_dir() for room in rooms_of(table, row)):
+            problems.append(f"docs/design.md: there is no {row}: take its row out")
+        for other in sorted(table[row]):
+            if (row, other) not in used:
+                problems.append(f"docs/design.md: nothing in {row} includes {other}: take the arrow out")
     rooms = circle(arrows)
     if rooms:
         problems.append("docs/design.md: a circle: " + " -> ".join(rooms))

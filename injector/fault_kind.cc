@@ -69,7 +69,7 @@ std::string summaryOf(const FaultKind& kind) {
   return text;
 }
 
-std::string describeFault(const FaultKind& kind) {
+std::string describeFault(const FaultKind& kind, std::string_view cluster) {
   const bool rdma = kind.target == TargetKind::kRdma;
   return fmt::format("{}\n\n", kind.name) + describeRow("does", kind.summary) +
          describeRow("job sees", kind.sees) + describeRow("evidence", kind.evidence) +
@@ -77,9 +77,11 @@ std::string describeFault(const FaultKind& kind) {
          (kind.unproven.empty() ? "" : describeRow("unproven", kind.unproven)) +
          (rdma ? "" : describeSignatures(kind)) + "\nparameters\n" +
          describeParameters(kind.parameters) +
-         (rdma ? "\nacts on an RDMA device: of this machine by 'faultline inject', of a guest in "
-                 "scenarios with\n'cluster: {kind: rdma_vm}': docs/rdma_faults.md\n"
-               : "") +
+         (rdma
+              ? fmt::format("\nacts on an RDMA device: of this machine by 'faultline inject', of a "
+                            "guest in scenarios with\n'{}': docs/rdma_faults.md\n",
+                            cluster)
+              : "") +
          "\nevery fault also has target, at | during, duration | until: end, and times with "
          "every\n";
 }

@@ -94,6 +94,23 @@ enum class PortEvents {
 /// How it can be done to a rail from outside of its node, where nodes are guests.
 enum class Outside { kNot, kCable, kSwitch };
 
+/// What of the kernel faults of links work with, beyond what every cluster needs.
+enum class KernelMechanism {
+  kNone,
+  kPortState,        ///< ports go down and come up
+  kShaper,           ///< htb and u32
+  kDropFilter,       ///< clsact and cls_bpf
+  kPacketProgram,    ///< eBPF programs for packets
+  kSocketDestroy,    ///< SOCK_DESTROY
+  kBridgePortState,  ///< ports of a bridge stop forwarding
+};
+
+/// A mechanism without which a kind of fault is not possible.
+struct KernelNeed {
+  KernelMechanism mechanism = KernelMechanism::kNone;
+  std::string_view when{};  ///< needed only so, as a scenario writes it: "how: reset"
+};
+
 /// Makes a fault of a link, or of the processes of a namespace; `parameters` are those of its kind.
 using FaultMaker = std::unique_ptr<Fault> (*)(const FaultParameters& parameters,
                                               const netlink::LinkTarget& target);
@@ -133,6 +150,7 @@ struct FaultKind {
   PortEvents portEvents = PortEvents::kNever;
   DamageModel damage = nullptr;  ///< nullptr: what it takes is not known
   std::string_view unproven{};   ///< what of it nobody has seen work yet; empty: nothing
+  KernelNeed needs{};            ///< `faultline doctor` says whether it is there
   bool ofQueuePairs = false;     ///< strikes queue pairs, by the verbs shim in their program
   FaultMaker make = nullptr;     ///< nullptr: it is a fault of RDMA devices
   DeviceFaultMaker makeForDevice = nullptr;  ///< of RDMA devices; nullptr: of anything else
@@ -166,7 +184,8 @@ class FaultParameters : public Parameters {
 /// What it does, and what of it nobody has seen work yet: where many are listed.
 std::string summaryOf(const FaultKind& kind);
 
-/// The page of `faultline describe <fault>`: plain text of at most 100 columns.
-std::string describeFault(const FaultKind& kind);
+/// The page of `faultline describe <fault>`: plain text of at most 100 columns. `cluster` is what a
+/// scenario writes to have nodes with RDMA devices, for faults of these.
+std::string describeFault(const FaultKind& kind, std::string_view cluster);
 
 }  // namespace faultline::injector

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <concepts>
 #include <set>
 #include <string_view>
 
+#include "reports/csv_line.h"
 #include "reports/renderer.h"
 #include "reports/text.h"
 
@@ -32,60 +31,6 @@ std::size_t columnsBeforeCall() {
       std::ranges::count(header.substr(0, header.find("operation,")), ','));
 }
 
-/// Whether a spreadsheet would take a text for a formula: it begins like one, and is no number.
-bool looksLikeFormula(std::string_view text) {
-  if (text.empty() || std::string_view("=+-@\t\r").find(text.front()) == std::string_view::npos) {
-    return false;
-  }
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error != std::errc() || end != text.data() + text.size() || !std::isfinite(number);
-}
-
-/// One line of comma-separated values as RFC 4180 says, with bare line feeds as line ends.
-class Line {
- public:
-  void add(const std::string& text) {
-    separate();
-    std::string clean = cleanText(text);
-    // As spreadsheets mark what is text.
-    if (looksLikeFormula(clean)) clean.insert(clean.begin(), '\'');
-    if (clean.find_first_of(",\"\n\r") == std::string::npos) {
-      line_ += clean;
-      return;
-    }
-    line_ += '"';
-    for (const char character : clean) {
-      if (character == '"') line_ += '"';
-      line_ += character;
-    }
-    line_ += '"';
-  }
-  void add(const char* text) { add(std::string(text)); }
-  void add(std::integral auto number) {
-    separate();
-    line_ += fmt::format("{}", number);
-  }
-  /// Numbers that do not exist are empty cells.
-  void add(double number) {
-    separate();
-    if (std::isfinite(number)) line_ += fmt::format("{:.10g}", number);
-  }
-  void addNothing() { separate(); }
-
-  std::string finish() && { return std::move(line_) + "\n"; }
-
- private:
-  void separate() {
-    if (!first_) line_ += ',';
-    first_ = false;
-  }
-
-  std::string line_;
-  bool first_ = true;
-};
-
 double medianOf(std::vector<double> times) {
   if (times.empty()) return std::nan("");
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
@@ -102,7 +47,7 @@ double medianIteration(const Run& run) {
   return medianOf(std::move(times));
 }
 
-void addRecovery(Line& line, const Run& run) {
+void addRecovery(CsvLine& line, const Run& run) {
   double longest = std::nan("");
   std::int64_t resent = 0;
   std::int64_t duplicate = 0;
@@ -138,7 +83,7 @@ bool toldTogether(const ScenarioResult& result, const Run& run, const ServedRequ
 }
 
 /// Empty cells where nobody asked for anything. Counts are of all rates.
-void addRequests(Line& line, const ScenarioResult& result, const Run& run) {
+void addRequests(CsvLine& line, const ScenarioResult& result, const Run& run) {
   constexpr std::array kCounts{&RateRow::requests, &RateRow::finished, &RateRow::late,
                                &RateRow::lost, &RateRow::redone};
   for (const auto count : kCounts) {
@@ -163,7 +108,7 @@ void addRequests(Line& line, const ScenarioResult& result, const Run& run) {
 }
 
 /// "inf" of a run that was not back: a number to who reads the column, and no empty cell.
-void addAfterFault(Line& line, const Run& run) {
+void addAfterFault(CsvLine& line, const Run& run) {
   line.add(run.after_pct.value_or(std::nan("")));
   if (run.after_fault && !run.back_to_95_pct_ms) {
     line.add("inf");
@@ -174,7 +119,7 @@ void addAfterFault(Line& line, const Run& run) {
 }
 
 /// Empty cells where there is no one call.
-void addCall(Line& line, const CollectiveRow* call) {
+void addCall(CsvLine& line, const CollectiveRow* call) {
   if (call == nullptr) {
     for (std::size_t i = 0; i < kCallColumns; ++i) line.addNothing();
     return;
@@ -195,7 +140,7 @@ std::string exitCodes(const Run& run) {
 }
 
 /// What tells rows apart, and whether the run counts.
-void addKey(Line& line, const ScenarioResult& result, const Run& run) {
+void addKey(CsvLine& line, const ScenarioResult& result, const Run& run) {
   line.add(scenarioName(result));
   line.add(result.seed);
   line.add(run.strategy);
@@ -207,7 +152,7 @@ void addKey(Line& line, const ScenarioResult& result, const Run& run) {
 
 std::string lineOf(const ScenarioResult& result, const Run& run,
                    const std::set<std::string>& metrics, bool withOrigin) {
-  Line line;
+  CsvLine line;
   addKey(line, result, run);
   line.add(run.message);
   line.add(run.iterations.size());
@@ -262,7 +207,7 @@ std::string lineOf(const ScenarioResult& result, const Run& run,
 /// sums over a column count it once.
 std::string callLine(const ScenarioResult& result, const Run& run, const CollectiveRow& call,
                      std::size_t columns, bool withOrigin) {
-  Line line;
+  CsvLine line;
   addKey(line, result, run);
   constexpr std::size_t kKey = 7, kOriginFromEnd = 2;
   const std::size_t before = columnsBeforeCall();
@@ -280,7 +225,7 @@ std::string callLine(const ScenarioResult& result, const Run& run, const Collect
 
 /// A row that no run stands behind: only what it is called, and what its model comes to.
 std::string modelledLine(const ScenarioResult& result, const Summary& row, std::size_t columns) {
-  Line line;
+  CsvLine line;
   line.add(scenarioName(result));
   line.add(result.seed);
   line.add(row.strategy);
@@ -302,7 +247,7 @@ class CsvRenderer final : public Renderer {
   const char* fileName() const override { return "results.csv"; }
   std::string text(const ScenarioResult& result) const override {
     const std::set<std::string> metrics = metricNames(result);
-    Line last_columns;
+    CsvLine last_columns;
     last_columns.add("exit_codes");
     for (const std::string& name : metrics) last_columns.add("metric_" + name);
     const bool modelled =

@@ -11,6 +11,7 @@
 #define FAULTLINE_RENDERERS(RENDERER) \
   RENDERER(Json)                      \
   RENDERER(Csv)                       \
+  RENDERER(Iterations)                \
   FAULTLINE_JUNIT_RENDERER(RENDERER)  \
   RENDERER(Trace)                     \
   RENDERER(Prometheus)                \

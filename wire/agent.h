@@ -213,7 +213,7 @@ struct Printed {
   std::string err{};
 };
 
-/// After the guard's last word.
+/// After the guard's last word, whatever that is: what was printed until then.
 struct JobOutput {
   static constexpr const char* kType = "output";
   int job = 0;

@@ -1,5 +1,7 @@
 #include "wire/message.h"
 
+#include <cstddef>
+
 #include "base/json_schema.h"
 #include "wire/agent.h"
 #include "wire/guard.h"

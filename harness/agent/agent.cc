@@ -10,7 +10,9 @@
 #include <ctime>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -55,8 +57,7 @@ class Agent {
     wire::GuardJob programs;
     bool read = false;
     std::optional<launch::Process> guard{};
-    bool spoken = false;    // its last word
-    bool finished = false;  // and that all went as it should
+    bool spoken = false;  // its last word
   };
 
   Status obey(const wire::ToAgent& message);
@@ -72,6 +73,9 @@ class Agent {
   Status keepUp();
   Status lookForEnd(int id, launch::Process& rank);
   Status relay(int id, Job& job);
+  /// For a guard that has not said one.
+  Status sayLastWord(int id, Job& job, const std::string& why);
+  /// Whatever its last word: also what was printed before a failure is wanted.
   Status sendOutput(int id, const Job& job);
   Status tellHolder(const wire::TellHolder& message);
   Status startHolder(const wire::TellHolder& message);
@@ -300,24 +304,29 @@ Status Agent::lookForEnd(int id, launch::Process& rank) {
 Status Agent::relay(int id, Job& job) {
   while (!job.spoken) {
     Result<std::optional<json>> message = job.guard->messages().receive();
-    if (!message.ok()) {
-      job.spoken = true;
-      return tell(wire::GuardSaid{id, wire::Gone{howItEnded(*job.guard)}});
-    }
+    if (!message.ok()) return sayLastWord(id, job, howItEnded(*job.guard));
     if (!*message) return okStatus();
     auto said = spoken<wire::FromGuard>(**message);
-    if (!said.ok()) {  // its guard ends with the job
-      job.spoken = true;
-      return tell(wire::GuardSaid{id, wire::Gone{said.status().message()}});
+    if (!said.ok()) {
+      (void)job.guard->signal(SIGKILL);  // so that nothing is written any more
+      (void)howItEnded(*job.guard);
+      return sayLastWord(id, job, said.status().message());
     }
-    job.finished = std::holds_alternative<wire::GuardFinished>(*said);
-    job.spoken = job.finished || std::holds_alternative<wire::GuardError>(*said);
+    job.spoken = std::holds_alternative<wire::GuardFinished>(*said) ||
+                 std::holds_alternative<wire::GuardError>(*said);
     RETURN_IF_ERROR(tell(wire::GuardSaid{id, std::move(*said)}));
   }
-  return job.read && job.finished ? sendOutput(id, job) : okStatus();
+  return sendOutput(id, job);
+}
+
+Status Agent::sayLastWord(int id, Job& job, const std::string& why) {
+  job.spoken = true;
+  RETURN_IF_ERROR(tell(wire::GuardSaid{id, wire::Gone{why}}));
+  return sendOutput(id, job);
 }
 
 Status Agent::sendOutput(int id, const Job& job) {
+  if (!job.read) return okStatus();
   wire::JobOutput output{.job = id};
   for (const wire::GuardedProgram& program : job.programs.programs) {
     output.programs.push_back({fileText(program.stdoutPath), fileText(program.stderrPath)});

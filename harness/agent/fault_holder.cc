@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "harness/launch/lifeline.h"
 #include "harness/launch/process.h"

@@ -10,7 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <optional>
+#include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "harness/launch/lifeline.h"
@@ -45,6 +49,9 @@ class Guard {
   Status start(const wire::GuardJob& job);
   /// Until all programs have ended.
   Status serve();
+  /// Ends what is left of them, and of what they have started; what was printed is in the files
+  /// then, as far as it goes.
+  Status clear();
   Status tell(const wire::FromGuard& message) { return controller_.send(wire::toJson(message)); }
   std::vector<std::string> cutFiles() const;
 
@@ -123,12 +130,20 @@ Status Guard::serve() {
     reapOrphans();
     if (killAt_ && now() >= *killAt_) endAll(SIGKILL);
   }
-  endAll(SIGKILL);  // what they have left behind
+  return okStatus();
+}
+
+Status Guard::clear() {
+  endAll(SIGKILL);
   const TimePoint deadline = now() + kKillBudget;
+  Status pumped;
   while (now() < deadline) {
-    RETURN_IF_ERROR(pump());
+    if (const Status status = pump(); pumped.ok()) pumped = status;
     // ECHILD: nobody is left, and so nobody writes any more.
-    if (::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return pump();
+    if (::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) {
+      const Status last = pump();
+      return pumped.ok() ? last : pumped;
+    }
     ::poll(nullptr, 0, 1);
   }
   return errorf(Code::kDeadlineExceeded, "processes of the programs outlive SIGKILL");
@@ -152,9 +167,13 @@ Status Guard::wait() {
   return okStatus();
 }
 
+/// All of them, also when one has no room.
 Status Guard::pump() {
-  for (OutputFile& file : files_) RETURN_IF_ERROR(file.pump());
-  return okStatus();
+  Status first;
+  for (OutputFile& file : files_) {
+    if (const Status status = file.pump(); first.ok()) first = status;
+  }
+  return first;
 }
 
 Status Guard::obey() {
@@ -226,8 +245,10 @@ Status serveOne(MessageChannel& controller) {
   ASSIGN_OR_RETURN(const json message, controller.receiveWithin(kJobBudget));
   ASSIGN_OR_RETURN(const auto job, (wire::firstFromJson<wire::ToGuard, wire::GuardJob>(message)));
   Guard guard(controller);
-  RETURN_IF_ERROR(guard.start(job));
-  RETURN_IF_ERROR(guard.serve());
+  Status status = guard.start(job);
+  if (status.ok()) status = guard.serve();
+  const Status cleared = guard.clear();
+  RETURN_IF_ERROR(status.ok() ? cleared : status);
   return guard.tell(wire::GuardFinished{guard.cutFiles()});
 }
 

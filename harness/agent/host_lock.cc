@@ -47,7 +47,7 @@ Result<UniqueFd> holdHost(const std::string& name) {
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own.address), own.size) != 0) {
     if (errno != EADDRINUSE) return Status::fromErrno(errno, "lock the host");
     return errorf(Code::kAlreadyExists,
-                  "another run uses this host{}: wait until it is over, or use other hosts",
+                  "another run uses this host{}: wait until it is over, or use others",
                   holderOf(own));
   }
   constexpr int kWaiting = 8;  // who asks who holds it

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include "base/give_up.h"
 #include "base/units.h"
 
 namespace faultline::cli {
@@ -9,15 +10,39 @@ namespace {
 
 constexpr int kStepMs = 1;
 
+/// It may outlive the interrupt.
+class ForgetInterrupt {
+ public:
+  explicit ForgetInterrupt(injector::Fault& fault) : fault_(fault) {}
+  ~ForgetInterrupt() { fault_.stopWhen({}); }
+  ForgetInterrupt(const ForgetInterrupt&) = delete;
+  ForgetInterrupt& operator=(const ForgetInterrupt&) = delete;
+
+ private:
+  injector::Fault& fault_;
+};
+
 }  // namespace
 
-Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& interrupt) {
+Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& interrupt,
+                 const std::function<void()>& prepared) {
   Outcome outcome;
+  const GiveUp giveUp = [&interrupt] { return interrupt.pending(); };
+  fault.stopWhen(giveUp);
+  const ForgetInterrupt forget(fault);
+  outcome.status = fault.prepare();
   outcome.interrupted = interrupt.pending();
-  if (outcome.interrupted) return outcome;  // nothing was changed
+  if (outcome.interrupted && outcome.status.code() == Code::kAborted) outcome.status = okStatus();
+  if (outcome.interrupted || !outcome.status.ok()) return outcome;  // nothing was changed
+  if (prepared) prepared();
   const TimePoint begin = now();
   fault.lastsFor(duration);
   outcome.status = fault.apply();
+  const bool stopped = outcome.status.code() == Code::kAborted && interrupt.pending();
+  if (stopped) {  // it is half done
+    outcome.status = okStatus();
+    outcome.interrupted = true;
+  }
   const TimePoint end = begin + duration;
   while (outcome.status.ok() && !outcome.interrupted && !fault.endedAt() && now() < end) {
     pollfd signal{interrupt.fd(), POLLIN, 0};
@@ -25,8 +50,8 @@ Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& inte
     outcome.interrupted = interrupt.pending();
     outcome.status = fault.step(now());
   }
-  if (outcome.status.ok()) {
-    const auto evidence = fault.evidence([&] { return interrupt.pending(); });
+  if (outcome.status.ok() && !stopped) {
+    const auto evidence = fault.evidence(giveUp);
     if (evidence.ok()) outcome.evidence = *evidence;
     // Who interrupts it has not asked for evidence: what is there by then is told.
     if (!outcome.interrupted) outcome.status = evidence.status();

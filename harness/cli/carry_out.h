@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "base/clock.h"
@@ -20,8 +21,10 @@ struct Outcome {
   Status reverted = okStatus();
 };
 
-/// Applies it, unless it is interrupted already, lets it last and gathers evidence; reverts
-/// whatever happens. `fault` is prepared.
-Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& interrupt);
+/// Prepares it, calls `prepared` (which may be empty), applies it, lets it last and gathers
+/// evidence; reverts whatever happens. An interrupt ends each of these, also a `prepare` or `apply`
+/// that takes long: what is not begun by then is not done.
+Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& interrupt,
+                 const std::function<void()>& prepared = {});
 
 }  // namespace faultline::cli

@@ -30,6 +30,7 @@
 #include "harness/cli/run_command.h"
 #include "harness/cli/schedule_command.h"
 #include "harness/cli/validate_command.h"
+#include "injector/fault_kind.h"
 
 namespace faultline::cli {
 namespace {
@@ -149,15 +150,15 @@ void describe(CLI::App& app) {
   app.add_flag_function(
       "-V,--version", [](std::int64_t /*times*/) {},
       "Print version and commit and exit; so does 'faultline version'");
-  setFooter(
-      app, "",
-      {"faultline run scenarios/quickstart.yaml", "faultline init --program './train.sh'",
-       "faultline validate my.yaml", "faultline list", "faultline list faults",
-       "faultline describe port_down", "faultline describe failover_pause_ms",
-       "faultline describe scenario", "faultline doctor", "source <(faultline completion bash)"},
-      "0 all expectations hold, 1 an expectation fails, 2 usage or scenario mistake, 3 this "
-      "machine cannot run it, 4 something could not be restored, 5 invalid: a fault left no "
-      "evidence, 130 interrupted");
+  setFooter(app, "",
+            {"faultline run scenarios/quickstart.yaml", "faultline init --program './train.sh'",
+             "faultline validate my.yaml", "faultline list", "faultline list faults",
+             fmt::format("faultline describe {}", injector::kUsualFault),
+             "faultline describe failover_pause_ms", "faultline describe scenario",
+             "faultline doctor", "source <(faultline completion bash)"},
+            "0 all expectations hold, 1 an expectation fails, 2 usage or scenario mistake, 3 this "
+            "machine cannot run it, 4 something could not be restored, 5 invalid: a fault left no "
+            "evidence, 130 interrupted");
 }
 
 }  // namespace

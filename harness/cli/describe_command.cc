@@ -25,6 +25,7 @@
 #include "harness/scenario/reader.h"
 #include "harness/scenario/schema.h"
 #include "harness/scenario/workload_kind.h"
+#include "harness/site/kinds/kinds.h"
 #include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
@@ -64,7 +65,7 @@ Json toJson(std::span<const ParameterSpec> specs) {
 }
 
 Page faultPage(const injector::FaultKind& kind) {
-  return {injector::describeFault(kind),
+  return {injector::describeFault(kind, site::clusterOf(site::firstKind(&site::Kind::rdmaDevices))),
           {{"name", kind.name},
            {"category", "fault"},
            {"summary", kind.summary},
@@ -415,9 +416,9 @@ CLI::App* addDescribeCommand(CLI::App& app, int& exit_code) {
       ->required();
   addJsonFlag(*command, options->json);
   setFooter(*command, "",
-            {"faultline describe port_down", "faultline describe optcc",
-             "faultline describe failover_pause_ms", "faultline describe limits",
-             "faultline describe scenario"},
+            {fmt::format("faultline describe {}", injector::kUsualFault),
+             "faultline describe optcc", "faultline describe failover_pause_ms",
+             "faultline describe limits", "faultline describe scenario"},
             kLookingExitCodes);
   command->callback([options, &exit_code] { exit_code = describe(*options); });
   return command;

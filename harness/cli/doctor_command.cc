@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstddef>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -33,12 +35,15 @@ Json toJson(const std::vector<MachineCheck>& checks) {
 }
 
 void printText(const std::vector<MachineCheck>& checks) {
-  constexpr std::size_t kTextColumn = 31;
-  constexpr std::size_t kValueColumn = kTextColumn + 12;
+  constexpr std::size_t kStateWidth = 8;
+  constexpr std::size_t kLabelWidth = 12;
+  std::size_t nameWidth = 0;
+  for (const MachineCheck& check : checks) nameWidth = std::max(nameWidth, check.name.size());
+  const std::size_t textColumn = 2 + kStateWidth + 1 + nameWidth + 1;
   const auto row = [&](std::string_view label, const std::string& text) {
     if (text.empty()) return;
-    std::cout << fmt::format("{:{}}{:<12}", "", kTextColumn, label) << wrapText(text, kValueColumn)
-              << '\n';
+    std::cout << fmt::format("{:{}}{:<{}}", "", textColumn, label, kLabelWidth)
+              << wrapText(text, textColumn + kLabelWidth) << '\n';
   };
   std::string_view group;
   for (const MachineCheck& check : checks) {
@@ -48,9 +53,9 @@ void printText(const std::vector<MachineCheck>& checks) {
       std::cout << group << '\n';
     }
     const std::string text = check.ok && check.found.empty() ? check.neededFor : check.found;
-    const std::string start =
-        fmt::format("  {:<8} {:<19} ", check.ok ? "ok" : "missing", check.name);
-    std::cout << start << wrapText(text, kTextColumn) << '\n';
+    const std::string start = fmt::format("  {:<{}} {:<{}} ", check.ok ? "ok" : "missing",
+                                          kStateWidth, check.name, nameWidth);
+    std::cout << start << wrapText(text, textColumn) << '\n';
     if (check.ok) continue;
     row("needed for", check.neededFor);
     row("without it", check.cost);

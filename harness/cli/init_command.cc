@@ -242,7 +242,8 @@ CLI::App* addInitCommand(CLI::App& app, int& exit_code) {
       ->type_name("'CMD'");
   command
       ->add_option("--fault", options->faults,
-                   "A kind of fault, see list faults; may be repeated (default: port_down)")
+                   fmt::format("A kind of fault, see list faults; may be repeated (default: {})",
+                               injector::kUsualFault))
       ->type_name("KIND")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -262,8 +263,11 @@ CLI::App* addInitCommand(CLI::App& app, int& exit_code) {
   command->add_flag("--force", options->force, "Replace a file that is there");
   addJsonFlag(*command, options->json);
   setFooter(*command, "Without any option on a terminal it asks.",
-            {"faultline init", "faultline init --fault throttle --out slow-rail.yaml",
-             "faultline init --program './train.sh' --fault port_down --out mine.yaml",
+            {"faultline init",
+             fmt::format("faultline init --fault {} --out slow-rail.yaml",
+                         injector::firstFaultKind(&injector::FaultKind::slows).name),
+             fmt::format("faultline init --program './train.sh' --fault {} --out mine.yaml",
+                         injector::kUsualFault),
              "faultline init --workload collective | faultline run -"},
             "0 written, 2 usage mistake, or the file is there already, 3 it cannot be written");
   command->callback([options, command, &exit_code] {

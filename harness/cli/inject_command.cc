@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -19,6 +21,7 @@
 #include "harness/cli/queue_pair_list.h"
 #include "harness/cli/separate_process.h"
 #include "harness/control/interrupt.h"
+#include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::cli {
@@ -123,13 +126,12 @@ int inject(const InjectOptions& options) {
   }
   auto interrupt = run::Interrupt::watch();
   if (!interrupt.ok()) return fail(kVerb, interrupt.status(), kExitCannotRun);
-  if (const Status status = fault.prepare(); !status.ok()) {
-    return fail(kVerb, status, exitOf(status));
-  }
-  const std::string_view unproven = injection->kind->unproven;
-  std::cerr << fmt::format("inject: {} for {} ({}){}{}\n", options.kind, formatDuration(*duration),
-                           fault.mechanism(), unproven.empty() ? "" : "; unproven: ", unproven);
-  const Outcome outcome = carryOut(fault, *duration, *interrupt);
+  const Outcome outcome = carryOut(fault, *duration, *interrupt, [&] {
+    const std::string_view unproven = injection->kind->unproven;
+    std::cerr << fmt::format("inject: {} for {} ({}){}{}\n", options.kind,
+                             formatDuration(*duration), fault.mechanism(),
+                             unproven.empty() ? "" : "; unproven: ", unproven);
+  });
   if (!outcome.reverted.ok()) {
     return fail(kVerb, outcome.reverted.withContext("take it back"), kExitNotRestored);
   }
@@ -202,6 +204,17 @@ int list(const InjectOptions& options) {
   return kExitOk;
 }
 
+/// A fault of queue pairs that counts what it strikes: for the example.
+std::string_view kindWithBudget() {
+  const auto kinds = injector::faultKinds();
+  return std::ranges::find_if(kinds,
+                              [](const injector::FaultKind& kind) {
+                                return kind.ofQueuePairs &&
+                                       injector::findParameter(kind, "budget") != nullptr;
+                              })
+      ->name;
+}
+
 }  // namespace
 
 CLI::App* addInjectCommand(CLI::App& app, int& exit_code) {
@@ -232,7 +245,8 @@ CLI::App* addInjectCommand(CLI::App& app, int& exit_code) {
   addJsonFlag(*command, options->json);
   setFooter(
       *command, "",
-      {"faultline inject post_error --target pid=1234,dev=mlx5_0 --for 2s --param budget=1",
+      {fmt::format("faultline inject {} --target pid=1234,dev=mlx5_0 --for 2s --param budget=1",
+                   kindWithBudget()),
        "faultline inject --list --target pid=1234"},
       "0 the fault happened and was taken back, 2 usage mistake, 3 this machine cannot do it, "
       "4 it could not be taken back, 5 it left no evidence, 130 interrupted, and taken back");

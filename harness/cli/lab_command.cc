@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <iostream>
@@ -13,11 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "base/give_up.h"
 #include "base/printable.h"
 #include "base/units.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/output.h"
 #include "harness/command/variables.h"
+#include "harness/control/interrupt.h"
 #include "harness/launch/privileges.h"
 #include "harness/site/rdma_vm/laboratory.h"
 
@@ -74,12 +77,18 @@ Result<std::vector<rdma_vm::Laboratory::HostRequest>> requestsOf(const LabOption
   return requests;
 }
 
+/// Why it ended, where that was not the program's own doing, with a comma.
+std::string because(const rdma_vm::RunOutput& output) {
+  if (!output.problem.empty()) return ", because its guard failed: " + printable(output.problem);
+  return output.timedOut ? ", because its time was over" : "";
+}
+
 void printText(const std::vector<rdma_vm::Laboratory::HostRequest>& requests,
                const std::vector<rdma_vm::RunOutput>& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const rdma_vm::RunOutput& output = outputs[i];
     std::cout << fmt::format("# host {}: {}{}\n", requests[i].host, output.exit.toString(),
-                             output.timedOut ? ", because its time was over" : "");
+                             because(output));
     // A file gets every byte of a program, a terminal what cannot command it.
     std::cout << (::isatty(STDOUT_FILENO) == 1 ? printable(output.out) : output.out) << std::flush;
     std::cerr << (::isatty(STDERR_FILENO) == 1 ? printable(output.err) : output.err);
@@ -94,6 +103,7 @@ void printJson(const std::vector<rdma_vm::Laboratory::HostRequest>& requests,
                     {"exit_code", outputs[i].exit.code},
                     {"signal", outputs[i].exit.signal},
                     {"timed_out", outputs[i].timedOut},
+                    {"problem", outputs[i].problem.empty() ? Json() : Json(outputs[i].problem)},
                     {"stdout", outputs[i].out},
                     {"stderr", outputs[i].err}});
   }
@@ -132,12 +142,26 @@ int runLab(const LabOptions& options) {
   }
   std::cerr << fmt::format("booting {} hosts with {} rails, kernel {}\n", spec.hosts, spec.rails,
                            files->kernel.version);
-  auto laboratory = rdma_vm::Laboratory::boot(spec, *files);
-  if (!laboratory.ok()) return fail(kLabVerb, laboratory.status(), kExitCannotRun);
+  auto interrupt = run::Interrupt::watch();
+  if (!interrupt.ok()) return fail(kLabVerb, interrupt.status(), kExitCannotRun);
+  const GiveUp giveUp = [&interrupt] { return interrupt->pending(); };
+  const auto failed = [&](const Status& status) {
+    return fail(kLabVerb, status,
+                status.code() == Code::kAborted && giveUp() ? kExitInterrupted : kExitCannotRun);
+  };
+  auto laboratory = rdma_vm::Laboratory::boot(spec, *files, giveUp);
+  if (!laboratory.ok()) return failed(laboratory.status());
   std::cerr << "they are up\n";
   const auto outputs = (*laboratory)->runAll(*requests);
-  if (!outputs.ok()) return fail(kLabVerb, outputs.status(), kExitCannotRun);
+  if (!outputs.ok()) return failed(outputs.status());
   options.json ? printJson(*requests, *outputs) : printText(*requests, *outputs);
+  if (giveUp()) {
+    std::cerr << "interrupted: this is what was printed until then\n";
+    return kExitInterrupted;
+  }
+  if (std::ranges::any_of(*outputs, [](const auto& output) { return !output.problem.empty(); })) {
+    return kExitCannotRun;
+  }
   for (const rdma_vm::RunOutput& output : *outputs) {
     if (!output.exit.ok() || output.timedOut) return kExitExpectation;
   }
@@ -172,7 +196,7 @@ CLI::App* addLabCommand(CLI::App& app, int& exit_code) {
              "faultline lab --limit 2min -- sh -c \\\n    'if [ {host} = 0 ]; then ib_write_bw -d "
              "rxe0; else sleep 3; ib_write_bw -d rxe0 {master_address}; fi'"},
             "0 every program ended with 0, 1 one did not, 2 usage mistake, 3 there can be no "
-            "laboratory here, or it failed");
+            "laboratory here, or it failed, 130 interrupted, with what was printed until then");
   command->callback([options, &exit_code] { exit_code = runLab(*options); });
   return command;
 }

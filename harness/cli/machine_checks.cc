@@ -38,7 +38,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMachineGroup = "this machine and this build";
-constexpr const char* kLabGroup = "real networks and accelerators (not needed for netns clusters)";
+
+/// Rows of what no scenario of the first kind of clusters uses.
+std::string labGroup() {
+  return fmt::format("real networks and accelerators (not needed for {} clusters)",
+                     site::kinds().front()->name);
+}
 
 /// What the build makes of the rooms nccl and nccl_bench: beside the program, in these folders.
 constexpr const char* kPlugin = "libnccl-net-faultline.so";
@@ -192,7 +197,7 @@ void addNetwork(std::vector<MachineCheck>& checks) {
   constexpr const char* kNeeded = "rails that fail one by one (docs/nccl.md)";
   const auto add = [&](std::string name, bool ok, std::string found, std::string cost,
                        std::string remedy) {
-    checks.push_back({kLabGroup, std::move(name), ok, false, std::move(found), kNeeded,
+    checks.push_back({labGroup(), std::move(name), ok, false, std::move(found), kNeeded,
                       std::move(cost), std::move(remedy)});
   };
   const std::string cannot = "the plugin does not begin";
@@ -227,7 +232,7 @@ void addNetwork(std::vector<MachineCheck>& checks) {
 void addLab(std::vector<MachineCheck>& checks) {
   const auto add = [&](const char* name, const std::string& found, const std::string& missing,
                        const char* needed_for, const char* cost, const char* remedy) {
-    checks.push_back({kLabGroup, name, !found.empty(), false, found.empty() ? missing : found,
+    checks.push_back({labGroup(), name, !found.empty(), false, found.empty() ? missing : found,
                       needed_for, cost, remedy});
   };
   add("RDMA devices", joined(entriesOf("/sys/class/infiniband")), "none in /sys/class/infiniband",

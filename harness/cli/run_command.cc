@@ -378,7 +378,7 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
   command
       ->add_option("--cluster", options->cluster,
                    "File with a section `cluster` alone, which takes the place of the scenarios' "
-                   "own: run them on these hosts")
+                   "own: run them there")
       ->type_name("FILE");
   command->add_option("--repeat", options->repeat, "Blocks, instead of the scenario's `repeat`");
   command->add_option("--seed", options->seed, "Seed, instead of the scenario's");

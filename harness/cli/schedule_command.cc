@@ -322,7 +322,10 @@ int verifyAndPrint(const schedule::Schedule& schedule, nlohmann::json head) {
       fmt::print("rank {} lane {} op {}: {}\n", problem.rank, problem.lane, problem.op,
                  problem.text);
     }
-    if (report->moreProblems > 0) fmt::print("... and {} more\n", report->moreProblems);
+    if (report->moreProblems > 0) {
+      fmt::print("... and {}{} more\n", report->countedAll ? "" : "at least ",
+                 report->moreProblems);
+    }
     fmt::print("{}: {} ranks, {} operations: {}\n", printable(schedule.algorithm()), report->ranks,
                report->operations, report->ok() ? "correct" : "WRONG");
   }

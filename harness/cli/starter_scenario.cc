@@ -13,6 +13,7 @@
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/reader.h"
 #include "harness/scenario/workload_kind.h"
+#include "harness/site/kinds/kinds.h"
 #include "injector/fault_kind.h"
 #include "injector/faults/registry.h"
 
@@ -112,19 +113,17 @@ class Writer {
                        any([](const FaultKind& kind) { return kind.endsConnection; }));
   }
 
+  /// The kind of cluster whose nodes can have all of this.
+  const site::Kind& site() const {
+    return inGuests() ? site::firstKind(&site::Kind::rdmaDevices) : *site::kinds().front();
+  }
+
   std::string cluster() const {
-    if (inGuests()) {
-      return fmt::format(
-          "# Nodes are guests (qemu) on this machine, with so many RDMA devices in software each.\n"
-          "cluster: {{kind: rdma_vm, nodes: {}, rails: {}}}\n\n",
-          starter_.nodes, starter_.rails);
-    }
     return fmt::format(
-        "# Nodes are network namespaces of this machine; each has so many NICs (rails), each as "
-        "fast "
-        "as this.\n"
-        "cluster: {{kind: netns, nodes: {}, rails: {}, rail_rate: 100Mbit}}\n\n",
-        starter_.nodes, starter_.rails);
+        "# Nodes: {}.\n# Each has so many rails (NICs){}.\n"
+        "cluster: {{kind: {}, nodes: {}, rails: {}{}}}\n\n",
+        site().summary, site().shapesRails ? ", each as fast as this" : "", site().name,
+        starter_.nodes, starter_.rails, site().shapesRails ? ", rail_rate: 100Mbit" : "");
   }
 
   std::string workload() const {

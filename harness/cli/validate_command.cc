@@ -1,5 +1,7 @@
 #include "harness/cli/validate_command.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -12,6 +14,8 @@
 #include "harness/scenario/json.h"
 #include "harness/scenario/reader.h"
 #include "harness/scenario/schema.h"
+#include "injector/fault_kind.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::cli {
 namespace {
@@ -89,7 +93,8 @@ CLI::App* addValidateCommand(CLI::App& app, int& exit_code) {
   setFooter(*command, "Mistakes are printed as FILE:LINE:COLUMN: what is wrong.",
             {"faultline validate scenarios/quickstart.yaml",
              "faultline validate --set faults.0.duration=2s scenarios/quickstart.yaml",
-             "faultline init --fault throttle | faultline validate -"},
+             fmt::format("faultline init --fault {} | faultline validate -",
+                         injector::firstFaultKind(&injector::FaultKind::slows).name)},
             "0 all files are right, 2 a mistake");
   command->callback([options, files, schema, &exit_code] {
     if (files->empty() && schema->empty()) throw CLI::RequiredError("FILE");

@@ -148,6 +148,10 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
     if (transcript) transcript->add(*run.load);
     time.finished(i, now() - run_began);
     say(what + ": " + outcomeOf(run));
+    if (!session->trouble.empty()) {
+      facts.notes.push_back(session->trouble);
+      say(facts.notes.back());
+    }
     for (const reports::Evidence& evidence : run.evidence) {
       note(fmt::format("    {}: {}", evidence.kind, evidence.observed));
     }

@@ -5,68 +5,13 @@
 #include <algorithm>
 
 #include "harness/command/variables.h"
+#include "harness/control/fault_account.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/workload_kind.h"
-#include "injector/faults/flap_clock.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::run {
 namespace {
-
-/// The target node of a fault; faults without a target watch node 0.
-int nodeOf(const scenario::Fault& fault) { return fault.target ? fault.target->node : 0; }
-
-/// The moment that was asked for; `strike` counts from 0.
-std::string triggerText(const scenario::Fault& fault, std::size_t strike) {
-  std::string text;
-  if (const auto* after = std::get_if<scenario::After>(&fault.trigger)) {
-    text = inWords(*after);
-  } else if (fault.again && strike > 0) {
-    text = inWords(*fault.again);
-  } else if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
-    text = fmt::format("at {}",
-                       formatDuration(at->time + static_cast<std::int64_t>(strike) * fault.every));
-  } else if (const auto* moments = std::get_if<scenario::Moments>(&fault.trigger)) {
-    text = fmt::format("at {}", formatDuration(moments->list[strike].time));
-  } else if (std::holds_alternative<scenario::BeforeStart>(fault.trigger)) {
-    text = "before the start";
-  } else {
-    const auto& during = std::get<scenario::During>(fault.trigger);
-    text = fmt::format("iteration {}, {:.0f} %", during.iteration, during.progress * 100);
-    if (strike > 0) {
-      text += fmt::format(" + {}", formatDuration(static_cast<std::int64_t>(strike) * fault.every));
-    }
-  }
-  if (fault.times > 1) text += fmt::format(" ({} of {})", strike + 1, fault.times);
-  return text;
-}
-
-// Of an address that no node has on the rail.
-constexpr int kNoNode = -1;
-
-/// What the scenario asks of a strike, as far as it can be measured whether that was so.
-reports::AskedStrike askedOf(const scenario::Fault& fault, std::size_t strike) {
-  reports::AskedStrike asked;
-  if (const auto* at = std::get_if<scenario::At>(&fault.trigger)) {
-    const bool repeated_by_time = strike == 0 || !fault.again;
-    if (repeated_by_time) {
-      asked.start_ms = toMilliseconds(at->time + static_cast<std::int64_t>(strike) * fault.every);
-    }
-  } else if (const auto* moments = std::get_if<scenario::Moments>(&fault.trigger)) {
-    asked.start_ms = toMilliseconds(moments->list[strike].time);
-  } else if (const auto* during = std::get_if<scenario::During>(&fault.trigger)) {
-    asked.progress_pct = during->progress * kWholeInPercent;
-    if (strike == 0) asked.iteration = during->iteration;
-  }
-  const std::optional<Duration> duration = fault.durationOf(strike);
-  if (duration) asked.ms = toMilliseconds(*duration);
-  if (injector::FlapClock::drives(fault.parameters)) {
-    injector::FlapClock clock(fault.parameters);
-    clock.lastsFor(duration);
-    asked.losses = clock.planned();
-  }
-  return asked;
-}
 
 site::FaultTarget targetOf(const scenario::Fault& fault) {
   const scenario::Target target = fault.target.value_or(scenario::Target{});
@@ -77,38 +22,6 @@ site::FaultTarget targetOf(const scenario::Fault& fault) {
   }
   if (target.rank) found.startedWith = command::rankEntry(*target.rank);
   return found;
-}
-
-/// What the first strike passed by, with a semicolon behind it; empty: nothing.
-std::string wereTooShort(const FaultTrigger& trigger) {
-  const auto& passed = trigger.tooShort();
-  if (passed.empty()) return "";
-  if (passed.size() == 1) {
-    return fmt::format("iteration {} was over at {:.0f} %; ", passed.front().iteration,
-                       passed.front().progress * 100);
-  }
-  return fmt::format("{} iterations from {} on were over sooner; ", passed.size(),
-                     passed.front().iteration);
-}
-
-/// Of a program that is not ours: what it did not do that the trigger waits for, and what to do.
-/// Empty: it did all that; or the trigger waits for nothing of it.
-std::string whatTheProgramDidNot(const FaultTrigger& trigger, const scenario::Fault& fault) {
-  if (!std::holds_alternative<scenario::During>(fault.trigger)) return "";
-  if (!trigger.began()) {
-    return fmt::format(
-        "no process told that iteration {} began. Each writes the number of each iteration, from "
-        "0, into its file of 'command.progress' ($FAULTLINE_PROGRESS)",
-        trigger.iteration());
-  }
-  if (trigger.bytesPerIteration() == 0) {
-    return fmt::format(
-        "the rails of node {} carried nothing in the iterations before, so that progress is "
-        "unknown. Let the program send over them ({{interfaces}}, {{rail_0_address_1}}), or strike "
-        "'at' a time",
-        nodeOf(fault));
-  }
-  return "";
 }
 
 /// Whether both act on one port of a switch, or isolate some: two pairs could not be told apart.
@@ -123,7 +36,7 @@ bool collide(const scenario::Target& a, const scenario::Target& b) {
 }  // namespace
 
 Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
-                                          site::Cluster& cluster, const Stop& stop) {
+                                          site::Cluster& cluster, const GiveUp& stop) {
   const MakeFault make = [&](const scenario::Fault& fault) {
     return cluster.makeFault(fault.kind, fault.parameters, targetOf(fault));
   };
@@ -133,7 +46,7 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario,
 }
 
 Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario, const MakeFault& make,
-                                          const Stop& stop) {
+                                          const GiveUp& stop) {
   FaultControl control;
   control.stop_ = stop;
   // Of programs that are not ours nobody knows how many tell of their iterations, or work at all.
@@ -150,33 +63,34 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario, co
         spec.target ? fmt::format("prepare {} on {}", spec.kind, inWords(target))
                     : fmt::format("prepare {}", spec.kind)));
     const injector::FaultKind* const kind = injector::findFaultKind(spec.kind);
-    control.entries_.push_back(Entry{.spec = spec,
-                                     .trigger = FaultTrigger(spec, serves ? kOwnLengths : kEqual),
-                                     .fault = std::move(fault),
-                                     .strikes = {},
-                                     .alone = kind != nullptr && kind->alone});
+    control.entries_.push_back(
+        StruckFault{.spec = spec,
+                    .trigger = FaultTrigger(spec, serves ? kOwnLengths : kEqual),
+                    .fault = std::move(fault),
+                    .strikes = {},
+                    .alone = kind != nullptr && kind->alone});
   }
   return control;
 }
 
 void FaultControl::warmupIteration(int node, std::uint64_t bytes) {
-  for (Entry& entry : entries_) {
+  for (StruckFault& entry : entries_) {
     if (nodeOf(entry.spec) == node) entry.trigger.warmupIteration(bytes);
   }
 }
 
 void FaultControl::started(TimePoint t0) {
-  for (Entry& entry : entries_) entry.trigger.started(t0);
+  for (StruckFault& entry : entries_) entry.trigger.started(t0);
 }
 
 void FaultControl::iterationBegan(int iteration, TimePoint when, TimePoint seen, Sampler& sampler) {
-  const bool marked = std::ranges::any_of(entries_, [](const Entry& entry) {
+  const bool marked = std::ranges::any_of(entries_, [](const StruckFault& entry) {
     return std::holds_alternative<scenario::During>(entry.spec.trigger);
   });
   if (marked) (void)sampler.sample(faultline::now());
   if (begun_.empty() || iteration > begun_.rbegin()->first) through_.clear();
   begun_[iteration] = when;
-  for (Entry& entry : entries_) {
+  for (StruckFault& entry : entries_) {
     entry.trigger.iterationBegan(iteration, when, seen, sampler.nodeBytes(nodeOf(entry.spec)));
   }
 }
@@ -189,7 +103,7 @@ void FaultControl::iterationEnded(int process, int iteration, TimePoint when, Sa
   const auto begun = begun_.find(iteration);
   if (!begun_.empty() && iteration == begun_.rbegin()->first) through_.insert(rank);
   const bool over = !requests_ || requests_->ended(iteration, last);
-  for (Entry& entry : entries_) {
+  for (StruckFault& entry : entries_) {
     if (over) entry.trigger.iterationEnded(iteration, sampler.nodeBytes(nodeOf(entry.spec)));
     wasIn(entry, rank, iteration, when);
     for (Strike& strike : entry.strikes) {
@@ -200,7 +114,7 @@ void FaultControl::iterationEnded(int process, int iteration, TimePoint when, Sa
   begun_.erase(begun_.begin(), begun_.lower_bound(iteration));
 }
 
-void FaultControl::wasIn(Entry& entry, int rank, int iteration, TimePoint until) {
+void FaultControl::wasIn(StruckFault& entry, int rank, int iteration, TimePoint until) {
   for (Strike& strike : entry.strikes) {
     if (strike.hit) strike.hit->iterationEnded(rank, iteration, until);
     if (until > strike.applied) strike.endedLater.insert(rank);
@@ -217,10 +131,10 @@ void FaultControl::givenUp(TimePoint now, int rank) {
   // Who is through waits for the others, before it begins the next.
   const int newest = begun_.empty() ? 0 : begun_.rbegin()->first;
   const int iteration = through_.contains(rank) ? newest + 1 : newest;
-  for (Entry& entry : entries_) wasIn(entry, rank, iteration, now);
+  for (StruckFault& entry : entries_) wasIn(entry, rank, iteration, now);
 }
 
-bool FaultControl::hasWaited(Entry& entry) const {
+bool FaultControl::hasWaited(StruckFault& entry) const {
   const auto awaited = entry.trigger.awaited();
   if (!awaited) return true;
   const std::vector<Strike>& strikes = entries_[awaited->after.fault].strikes;
@@ -235,7 +149,7 @@ bool FaultControl::hasWaited(Entry& entry) const {
 }
 
 bool FaultControl::countsBytes() const {
-  return std::ranges::any_of(entries_, [](const Entry& entry) {
+  return std::ranges::any_of(entries_, [](const StruckFault& entry) {
     const bool waits = !entry.strikes.empty() && entry.strikes.back().hit &&
                        !entry.strikes.back().hit->othersMoved();
     return entry.trigger.watching() || waits;
@@ -246,13 +160,13 @@ Status FaultControl::step(TimePoint now, Sampler& sampler) {
   if (countsBytes()) RETURN_IF_ERROR(sampler.sample(now));
   // All that are due strike before anything else is done: those of a group do it together, for
   // which what the first of them has just done counts as known.
-  for (Entry& entry : entries_) {
+  for (StruckFault& entry : entries_) {
     if (entry.active || !hasWaited(entry) || mustWait(entry)) continue;
     const std::uint64_t bytes = sampler.nodeBytes(nodeOf(entry.spec));
     if (entry.trigger.due(faultline::now(), bytes)) RETURN_IF_ERROR(apply(entry, now, sampler));
   }
-  std::vector<Entry*> over;
-  for (Entry& entry : entries_) {
+  std::vector<StruckFault*> over;
+  for (StruckFault& entry : entries_) {
     if (entry.strikes.empty()) continue;
     const int node = nodeOf(entry.spec);
     Strike& strike = entry.strikes.back();
@@ -266,14 +180,14 @@ Status FaultControl::step(TimePoint now, Sampler& sampler) {
   return end(over);
 }
 
-bool FaultControl::mustWait(const Entry& entry) const {
-  return entry.alone && std::ranges::any_of(entries_, [&](const Entry& other) {
+bool FaultControl::mustWait(const StruckFault& entry) const {
+  return entry.alone && std::ranges::any_of(entries_, [&](const StruckFault& other) {
            return other.active && other.alone && other.spec.target && entry.spec.target &&
                   collide(*other.spec.target, *entry.spec.target);
          });
 }
 
-Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) {
+Status FaultControl::apply(StruckFault& entry, TimePoint now, const Sampler& sampler) {
   const int node = nodeOf(entry.spec);
   const std::optional<double> progress = entry.trigger.progress(sampler.nodeBytes(node));
   const std::size_t known = entry.fault->transitions().size();
@@ -298,7 +212,7 @@ Status FaultControl::apply(Entry& entry, TimePoint now, const Sampler& sampler) 
   return okStatus();
 }
 
-Status FaultControl::observeLast(Entry& entry) {
+Status FaultControl::observeLast(StruckFault& entry) {
   // A fault may end by itself when it is not stepped for a while, and evidence may take longer.
   Status others;
   Result<injector::Evidence> evidence = entry.fault->evidence([&] {
@@ -313,14 +227,14 @@ Status FaultControl::observeLast(Entry& entry) {
   return others;
 }
 
-Status FaultControl::stepOthers(const Entry& entry) {
-  for (Entry& other : entries_) {
+Status FaultControl::stepOthers(const StruckFault& entry) {
+  for (StruckFault& other : entries_) {
     if (&other != &entry && other.active) RETURN_IF_ERROR(other.fault->step(faultline::now()));
   }
   return okStatus();
 }
 
-Status FaultControl::revert(Entry& entry, TimePoint asked) {
+Status FaultControl::revert(StruckFault& entry, TimePoint asked) {
   Strike& strike = entry.strikes.back();
   entry.active = false;
   const auto duration = entry.spec.durationOf(entry.strikes.size() - 1);
@@ -346,14 +260,14 @@ Status FaultControl::revert(Entry& entry, TimePoint asked) {
   return errorf(Code::kNotRestored, "revert {}: {}", entry.spec.kind, reverted.message());
 }
 
-Status FaultControl::end(const std::vector<Entry*>& entries, bool observe) {
+Status FaultControl::end(const std::vector<StruckFault*>& entries, bool observe) {
   const TimePoint asked = faultline::now();
   Status first;
-  for (Entry* const entry : entries) {
+  for (StruckFault* const entry : entries) {
     const Status status = observe ? observeLast(*entry) : okStatus();
     if (first.ok()) first = status;
   }
-  for (Entry* const entry : entries) {
+  for (StruckFault* const entry : entries) {
     const Status status = revert(*entry, asked);
     if (first.ok()) first = status;
   }
@@ -366,165 +280,38 @@ Status FaultControl::revertAll() { return end(allActive()); }
 Status FaultControl::abandon() { return end(allActive(), /*observe=*/false); }
 
 Status FaultControl::endThoseWithoutDuration() {
-  std::vector<Entry*> broken = allActive();
-  std::erase_if(broken, [](const Entry* entry) { return entry->spec.duration.has_value(); });
+  std::vector<StruckFault*> broken = allActive();
+  std::erase_if(broken, [](const StruckFault* entry) { return entry->spec.duration.has_value(); });
   return end(broken);
 }
 
-std::vector<FaultControl::Entry*> FaultControl::allActive() {
-  std::vector<Entry*> active;
-  for (Entry& entry : entries_) {
+std::vector<StruckFault*> FaultControl::allActive() {
+  std::vector<StruckFault*> active;
+  for (StruckFault& entry : entries_) {
     if (entry.active) active.push_back(&entry);
   }
   return active;
 }
 
-bool FaultControl::anyActive() const { return std::ranges::any_of(entries_, &Entry::active); }
+bool FaultControl::anyActive() const { return std::ranges::any_of(entries_, &StruckFault::active); }
 
 void FaultControl::restarted() {
   begun_.clear();
   through_.clear();
   if (requests_) requests_->restarted();
-  for (Entry& entry : entries_) entry.trigger.restarted();
+  for (StruckFault& entry : entries_) entry.trigger.restarted();
 }
 
-FaultChanges FaultControl::changes() const {
-  FaultChanges all;
-  for (const Entry& entry : entries_) {
-    FaultChanges::OfFault& fault = all.faults.emplace_back();
-    fault.group = entry.spec.group;
-    if (entry.spec.target && entry.spec.target->part == scenario::Part::kRail) {
-      fault.node = entry.spec.target->node;
-      fault.rail = entry.spec.target->rail;
-    }
-    for (const injector::Transition& one : entry.fault->transitions()) {
-      FaultChange& change = fault.changes.emplace_back(
-          FaultChange{.broken = one.broken, .before = one.before, .after = one.after});
-      if (!one.peer.empty()) change.peer = fault.rail ? nodeWith(one.peer, *fault.rail) : kNoNode;
-    }
-  }
-  return all;
-}
+FaultChanges FaultControl::changes() const { return changesOf(entries_, network_); }
 
-std::vector<TimePoint> FaultControl::damages() const {
-  std::vector<TimePoint> moments;
-  for (const Entry& entry : entries_) {
-    for (const injector::Transition& transition : entry.fault->transitions()) {
-      if (transition.broken) moments.push_back(transition.before);
-    }
-  }
-  std::ranges::sort(moments);
-  return moments;
-}
-
-/// The node that has this address on a rail.
-int FaultControl::nodeWith(const std::string& address, int rail) const {
-  const auto has = [&](const site::NodeNetwork& node) {
-    return node.rails.at(static_cast<std::size_t>(rail)).address == address;
-  };
-  const auto found = std::ranges::find_if(network_, has);
-  return found == network_.end() ? kNoNode : static_cast<int>(found - network_.begin());
-}
-
-std::int64_t FaultControl::lossesOf(const Entry& entry, std::size_t strike) {
-  const auto& transitions = entry.fault->transitions();
-  const std::size_t from = entry.strikes[strike].firstTransition;
-  const std::size_t to = strike + 1 < entry.strikes.size()
-                             ? entry.strikes[strike + 1].firstTransition
-                             : transitions.size();
-  return std::count_if(transitions.begin() + static_cast<std::ptrdiff_t>(from),
-                       transitions.begin() + static_cast<std::ptrdiff_t>(to),
-                       [](const injector::Transition& transition) { return transition.broken; });
-}
+std::vector<TimePoint> FaultControl::damages() const { return damagesOf(entries_); }
 
 std::vector<reports::AppliedFault> FaultControl::applied(TimePoint t0) const {
-  std::vector<reports::AppliedFault> result;
-  for (const Entry& entry : entries_) {
-    for (std::size_t index = 0; index < entry.strikes.size(); ++index) {
-      const Strike& strike = entry.strikes[index];
-      reports::AppliedFault& fault = result.emplace_back();
-      fault.kind = entry.spec.kind;
-      fault.mechanism = entry.fault->mechanism();
-      for (const auto& [name, value] : entry.spec.parameters.all()) {
-        fault.parameters[name] = formatParameter(value);
-        fault.mechanism += fmt::format(", {}: {}", name, fault.parameters[name]);
-      }
-      if (const auto& target = entry.spec.target) {
-        fault.target.node = target->node;
-        if (target->part == scenario::Part::kRail) fault.target.rail = target->rail;
-        fault.target.peer = target->peer;
-        fault.target.text = inWords(*target);
-      }
-      fault.trigger = triggerText(entry.spec, index);
-      fault.asked = askedOf(entry.spec, index);
-      if (fault.asked.losses) fault.losses = lossesOf(entry, index);
-      fault.start_ms = toMilliseconds(strike.applied - t0);
-      fault.start_within_ms = toMilliseconds(strike.within);
-      if (strike.ended) fault.end_ms = toMilliseconds(*strike.ended - t0);
-      if (strike.hit) {
-        reports::FaultHit hit;
-        hit.ok = strike.hit->ok();
-        hit.iteration = strike.hit->iteration();
-        hit.progress_pct = strike.hit->progress() * 100;
-        hit.detail = wereTooShort(entry.trigger) + strike.hit->detail();
-        fault.hit = hit;
-      }
-    }
-  }
-  return result;
+  return appliedOf(entries_, t0);
 }
 
-std::vector<reports::Evidence> FaultControl::evidence() const {
-  std::vector<reports::Evidence> result;
-  for (const Entry& entry : entries_) {
-    for (const Strike& strike : entry.strikes) {
-      reports::Evidence& evidence = result.emplace_back();
-      evidence.fault = static_cast<int>(result.size()) - 1;  // as in `applied`
-      if (!strike.evidence) continue;
-      evidence.kind = strike.evidence->kind;
-      evidence.observed = strike.evidence->observed;
-      evidence.ok = strike.evidence->ok;
-      evidence.numbers = strike.evidence->numbers;
-    }
-  }
-  return result;
-}
+std::vector<reports::Evidence> FaultControl::evidence() const { return evidenceOf(entries_); }
 
-std::string FaultControl::problemOf(const Strike& strike) const {
-  if (!strike.evidence || !strike.evidence->ok) {
-    return fmt::format("left no evidence: {}",
-                       strike.evidence ? strike.evidence->observed : "nothing was observed");
-  }
-  if (strike.hit && !strike.hit->ok()) {
-    return fmt::format("missed its iteration: {}", strike.hit->detail());
-  }
-  if (strike.endedLater.size() < static_cast<std::size_t>(std::min(2, ranks_))) {
-    return "came when the work was over";
-  }
-  return "";
-}
-
-std::string FaultControl::invalidBecause() const {
-  for (const Entry& entry : entries_) {
-    const std::string& kind = entry.spec.kind;
-    for (std::size_t index = 0; index < entry.strikes.size(); ++index) {
-      const std::string problem = problemOf(entry.strikes[index]);
-      if (problem.empty()) continue;
-      return fmt::format("{} ({}) {}", kind, triggerText(entry.spec, index), problem);
-    }
-    if (entry.strikes.size() == static_cast<std::size_t>(entry.spec.times)) continue;
-    std::string why = entry.strikes.empty() ? wereTooShort(entry.trigger) : "";
-    if (foreign_ && entry.strikes.empty()) {
-      if (std::string not_done = whatTheProgramDidNot(entry.trigger, entry.spec);
-          !not_done.empty()) {
-        why = std::move(not_done);
-      }
-    }
-    return fmt::format("{} ({}) never triggered{}", kind,
-                       triggerText(entry.spec, entry.strikes.size()),
-                       why.empty() ? "" : ": " + why.substr(0, why.find(';')));
-  }
-  return "";
-}
+std::string FaultControl::invalidBecause() const { return whyInvalid(entries_, ranks_, foreign_); }
 
 }  // namespace faultline::run

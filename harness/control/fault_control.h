@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/give_up.h"
 #include "harness/control/sampler.h"
+#include "harness/control/struck_fault.h"
 #include "harness/control/timeline.h"
 #include "harness/record/damage.h"
 #include "harness/site/cluster.h"
@@ -21,17 +23,15 @@ namespace faultline::run {
 /// often as each is repeated, every time with evidence of its own.
 class FaultControl {
  public:
-  /// Asked while something is waited for: nobody waits any more.
-  using Stop = std::function<bool()>;
   /// Makes and prepares all faults of the scenario, before the measured time. kAborted when it is
   /// told to `stop`; likewise step(), with what was half done taken back.
   static Result<FaultControl> create(const scenario::Scenario& scenario, site::Cluster& cluster,
-                                     const Stop& stop);
+                                     const GiveUp& stop);
   /// The same, with the faults that `make` makes.
   using MakeFault =
       std::function<Result<std::unique_ptr<injector::Fault>>(const scenario::Fault& fault)>;
   static Result<FaultControl> create(const scenario::Scenario& scenario, const MakeFault& make,
-                                     const Stop& stop = {});
+                                     const GiveUp& stop = {});
 
   // Marks of the workload. Where a fault counts bytes they are read then, and at each step.
   void warmupIteration(int node, std::uint64_t bytes);
@@ -75,55 +75,30 @@ class FaultControl {
   std::string invalidBecause() const;
 
  private:
-  /// One time that a fault struck.
-  struct Strike {
-    TimePoint applied{};
-    Duration within{};                // all of it was surely there so long after that
-    std::size_t firstTransition = 0;  // of the fault's transitions
-    std::optional<TimePoint> ended;
-    std::optional<TimePoint> recovered;  // an iteration that began after it was over
-    std::optional<HitProof> hit;
-    std::optional<injector::Evidence> evidence;
-    std::set<int> endedLater;  // ranks that finished an iteration after it was applied
-  };
-  struct Entry {
-    scenario::Fault spec;
-    FaultTrigger trigger;
-    std::unique_ptr<injector::Fault> fault;
-    std::vector<Strike> strikes;
-    bool active = false;  // the last of them
-    bool alone = false;   // as its kind's row says
-  };
-
   /// An iteration is watched, or a strike waits for others to move something.
   bool countsBytes() const;
   /// Tells the trigger what the fault that it waits for has done. False: it waits on.
-  bool hasWaited(Entry& entry) const;
+  bool hasWaited(StruckFault& entry) const;
   /// Another fault is where this one would have to be: it waits.
-  bool mustWait(const Entry& entry) const;
-  Status apply(Entry& entry, TimePoint now, const Sampler& sampler);
+  bool mustWait(const StruckFault& entry) const;
+  Status apply(StruckFault& entry, TimePoint now, const Sampler& sampler);
   /// Ends all of these at the same moment: first the evidence of each, then each is taken back.
-  Status end(const std::vector<Entry*>& entries, bool observe = true);
-  std::vector<Entry*> allActive();
+  Status end(const std::vector<StruckFault*>& entries, bool observe = true);
+  std::vector<StruckFault*> allActive();
   /// Steps all that are on besides meanwhile. Not ok: one of those has failed.
-  Status observeLast(Entry& entry);
+  Status observeLast(StruckFault& entry);
   /// Steps all that are on but this one.
-  Status stepOthers(const Entry& entry);
+  Status stepOthers(const StruckFault& entry);
   /// `asked`: when it was to end.
-  static Status revert(Entry& entry, TimePoint asked);
-  /// How often a strike of something that flaps has broken it.
-  static std::int64_t lossesOf(const Entry& entry, std::size_t strike);
-  static void wasIn(Entry& entry, int rank, int iteration, TimePoint until);
-  std::string problemOf(const Strike& strike) const;
-
-  int nodeWith(const std::string& address, int rail) const;
+  static Status revert(StruckFault& entry, TimePoint asked);
+  static void wasIn(StruckFault& entry, int rank, int iteration, TimePoint until);
 
   std::vector<site::NodeNetwork> network_;
   int ranks_ = 0;
   bool foreign_ = false;                 // programs that are not ours
   std::optional<RequestEnds> requests_;  // of a server
-  std::vector<Entry> entries_;
-  Stop stop_;
+  std::vector<StruckFault> entries_;
+  GiveUp stop_;
   bool wasStopped_ = false;
   std::map<int, TimePoint> begun_;  // iterations, that are not over or a little older
   std::set<int> through_;           // ranks that have ended the latest of them

@@ -36,10 +36,11 @@ constexpr int kRetries = 1;
 struct Probe {
   std::unique_ptr<site::Processes> guard;
   std::string out;  ///< file of what it prints
+  GiveUp giveUp{};
 
   static Result<Probe> start(site::Cluster& cluster, int node, const std::string& program,
-                             std::vector<std::string> arguments, const std::string& out,
-                             int logFd) {
+                             std::vector<std::string> arguments, const std::string& out, int logFd,
+                             const GiveUp& giveUp) {
     site::GuardProcess process;
     process.node = node;
     process.job.outputLimit = kMostReport;
@@ -48,7 +49,7 @@ struct Probe {
                                     .stdoutPath = out,
                                     .stderrPath = out + ".err"});
     ASSIGN_OR_RETURN(auto guard, cluster.startGuards({process}, logFd));
-    return Probe{std::move(guard), out};
+    return Probe{std::move(guard), out, giveUp};
   }
 
   /// Waits for its end.
@@ -57,6 +58,7 @@ struct Probe {
     const TimePoint deadline = now() + kBudget;
     while (!guard->allEnded() && now() < deadline) {
       constexpr int kNoInterrupt = -1;
+      RETURN_IF_ERROR(unlessGivenUp(giveUp, "measure a rail"));
       RETURN_IF_ERROR(
           guard->poll(kPollPause, kNoInterrupt, [&](int, const nlohmann::json& text) -> Status {
             ASSIGN_OR_RETURN(const auto message, wire::fromJson<wire::FromGuard>(text));
@@ -80,7 +82,8 @@ struct Probe {
 };
 
 Result<BitsPerSecond> measureWithOnePair(site::Cluster& cluster, const std::string& program,
-                                         const std::string& folder, int logFd) {
+                                         const std::string& folder, int logFd,
+                                         const GiveUp& giveUp) {
   constexpr int kServer = 0, kClient = 1;
   const std::string to = cluster.network()[kServer].rails[0].address;
   const std::string from = cluster.network()[kClient].rails[0].address;
@@ -88,14 +91,14 @@ Result<BitsPerSecond> measureWithOnePair(site::Cluster& cluster, const std::stri
   ASSIGN_OR_RETURN(Probe server, Probe::start(cluster, kServer, program,
                                               {name, "--server", "--one-off", "--json",
                                                "--interval", kInterval, "--bind", to},
-                                              folder + "/server.json", logFd));
+                                              folder + "/server.json", logFd, giveUp));
   const std::string told = folder + "/client.json";
   const TimePoint deadline = now() + kBudget;
   for (int attempt = 0; attempt < kAttempts && now() < deadline; ++attempt) {
     ASSIGN_OR_RETURN(Probe client, Probe::start(cluster, kClient, program,
                                                 {name, "--client", to, "--bind", from, "--time",
                                                  kSeconds, "--json", "--connect-timeout", "1000"},
-                                                told, logFd));
+                                                told, logFd, giveUp));
     ASSIGN_OR_RETURN(const launch::ExitStatus ended, client.finish());
     if (!ended.ok()) continue;
     RETURN_IF_ERROR(server.finish().status());
@@ -137,7 +140,7 @@ Result<BitsPerSecond> goodputOf(std::string_view report) {
   return errorf(Code::kInvalidArgument, "iperf3 printed no result: {}", report.substr(0, 300));
 }
 
-Goodput medianGoodput(const std::function<Result<BitsPerSecond>()>& probe) {
+Result<Goodput> medianGoodput(const std::function<Result<BitsPerSecond>()>& probe) {
   std::vector<double> measured;
   int failed = 0;
   while (std::ssize(measured) < kProbes) {
@@ -145,25 +148,30 @@ Goodput medianGoodput(const std::function<Result<BitsPerSecond>()>& probe) {
     if (one.ok()) {
       measured.push_back(static_cast<double>(*one));
       failed = 0;
+    } else if (one.status().code() == Code::kAborted) {
+      return one.status();
     } else if (++failed > kRetries) {
-      return {std::nullopt, fmt::format("a rail could not be measured with {}, and not again: {}",
-                                        kGoodputProgram, one.status().message())};
+      return Goodput{std::nullopt,
+                     fmt::format("a rail could not be measured with {}, and not again: {}",
+                                 kGoodputProgram, one.status().message())};
     }
   }
-  return {static_cast<BitsPerSecond>(*stats::median(measured))};
+  return Goodput{static_cast<BitsPerSecond>(*stats::median(measured))};
 }
 
-Goodput BlockGoodput::of(int block, const std::function<Goodput()>& measure) {
+Result<Goodput> BlockGoodput::of(int block, const std::function<Result<Goodput>()>& measure) {
   if (block_ == block && known_.value) return known_;
   block_ = block;
-  known_ = measure();
+  ASSIGN_OR_RETURN(known_, measure());
   return known_;
 }
 
-Goodput measureGoodput(site::Cluster& cluster, const std::string& folder, int logFd) {
+Result<Goodput> measureGoodput(site::Cluster& cluster, const std::string& folder, int logFd,
+                               const GiveUp& giveUp) {
   const auto program = findProgram(kGoodputProgram);
-  if (!program || cluster.nodes() < 2) return {};
-  return medianGoodput([&] { return measureWithOnePair(cluster, *program, folder, logFd); });
+  if (!program || cluster.nodes() < 2) return Goodput{};
+  return medianGoodput(
+      [&] { return measureWithOnePair(cluster, *program, folder, logFd, giveUp); });
 }
 
 }  // namespace faultline::run

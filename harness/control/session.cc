@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/give_up.h"
 #include "harness/control/job.h"
 #include "harness/control/program_job.h"
 #include "harness/control/rank_job.h"
@@ -43,7 +44,7 @@ class Session {
  private:
   Status setUp();
   /// What one carries.
-  void measureRail();
+  Status measureRail();
   Status loop();
   void interrupt() {
     interrupted_ = true;
@@ -52,6 +53,10 @@ class Session {
   /// Whatever there is by now: faults end, then processes. `well`: they are to be proved before.
   Status takeDown(bool well);
   Observed observed() const;
+  /// Of the interrupt alone: a cluster that is kept has it, too.
+  GiveUp giveUp() {
+    return [&interrupt = run_.interrupt] { return interrupt.pending(); };
+  }
 
   RunParts run_;
   std::unique_ptr<Job> job_;
@@ -63,34 +68,33 @@ Status Session::setUp() {
   const scenario::Scenario& scenario = run_.scenario;
   ASSIGN_OR_RETURN(run_.cluster, scenario.cluster.kind->make(specOf(scenario, job_->folder())));
   RETURN_IF_ERROR(job_->prepare());
-  RETURN_IF_ERROR(run_.cluster->build([this] { return run_.interrupt.pending(); }));
-  if (scenario.workload.kind->hasCells) measureRail();
+  RETURN_IF_ERROR(run_.cluster->build(giveUp()));
+  if (scenario.workload.kind->hasCells) RETURN_IF_ERROR(measureRail());
   run_.sampler.emplace(*run_.cluster);
   RETURN_IF_ERROR(run_.sampler->sample(now()));
   if (run_.planned.arm == reports::Arm::kFaulted) {
-    ASSIGN_OR_RETURN(run_.faults, FaultControl::create(scenario, *run_.cluster, [this] {
-                       return run_.interrupt.pending();
-                     }));
+    ASSIGN_OR_RETURN(run_.faults, FaultControl::create(scenario, *run_.cluster, giveUp()));
     RETURN_IF_ERROR(
         run_.faults->step(now(), *run_.sampler));  // those that are there before the start
   }
   return job_->begin();
 }
 
-void Session::measureRail() {
+Status Session::measureRail() {
   OutputFolder& folder = run_.options.folder;
-  const auto measure = [&]() -> Goodput {
+  const auto measure = [&]() -> Result<Goodput> {
     const Status made = folder.makeFolder(kGoodputFolder);
-    if (!made.ok()) return {std::nullopt, made.message()};
-    Goodput measured =
+    if (!made.ok()) return Goodput{std::nullopt, made.message()};
+    Result<Goodput> measured =
         measureGoodput(*run_.cluster, fmt::format("{}/{}", folder.absolutePath(), kGoodputFolder),
-                       run_.options.logFd);
+                       run_.options.logFd, giveUp());
     (void)folder.removeFolder(kGoodputFolder);  // what stays is the folder's own, and goes with it
     return measured;
   };
-  goodput_ = run_.options.goodput == nullptr
-                 ? measure()
-                 : run_.options.goodput->of(run_.planned.block, measure);
+  ASSIGN_OR_RETURN(goodput_, run_.options.goodput == nullptr
+                                 ? measure()
+                                 : run_.options.goodput->of(run_.planned.block, measure));
+  return okStatus();
 }
 
 Status Session::loop() {
@@ -149,8 +153,13 @@ Result<SessionResult> Session::execute() {
     status = okStatus();  // what took long was told to stop
     interrupt();
   }
-  RETURN_IF_ERROR(both(status, takeDown(status.ok() && !interrupted_ && !lost)));
+  const Status back = takeDown(status.ok() && !interrupted_ && !lost);
   if (run_.faults && run_.faults->wasStopped() && !interrupted_) interrupt();
+  if (status.ok() && (interrupted_ || lost) && back.code() != Code::kNotRestored) {
+    result.trouble = back.message();
+  } else {
+    RETURN_IF_ERROR(both(status, back));
+  }
   Observed seen;
   if (begun) {
     RETURN_IF_ERROR(job_->conclude());

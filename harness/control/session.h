@@ -38,6 +38,8 @@ struct SessionOptions {
 struct SessionResult {
   RecordedRun recorded;
   bool interrupted = false;
+  /// What did not end in order when it was interrupted, and was ended otherwise; empty: all did.
+  std::string trouble;
   /// Shaping and TCP settings of the cluster, for the report's environment.
   std::map<std::string, std::string> cluster;
   std::unique_ptr<site::Cluster> keptCluster;

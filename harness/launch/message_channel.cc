@@ -134,7 +134,8 @@ std::string MessageChannel::textOf(const nlohmann::json& message) {
   return message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-Status MessageChannel::send(const nlohmann::json& message, std::span<const int> descriptors) {
+Status MessageChannel::send(const nlohmann::json& message, std::span<const int> descriptors,
+                            const GiveUp& giveUp) {
   std::string bytes = textOf(message);
   if (bytes.size() > kLargestMessage) {
     return errorf(Code::kInvalidArgument, "a message of {} bytes is too large: {} are possible",
@@ -156,7 +157,9 @@ Status MessageChannel::send(const nlohmann::json& message, std::span<const int> 
       sent += static_cast<std::size_t>(size);
       deadline = now() + kSendTimeout;
     } else if (errno == EAGAIN) {
-      if (!waitFor(outFd(), POLLOUT, deadline)) {
+      RETURN_IF_ERROR(unlessGivenUp(giveUp, "send a message that is not read"));
+      const TimePoint look = giveUp ? std::min(deadline, now() + kGiveUpInterval) : deadline;
+      if (!waitFor(outFd(), POLLOUT, look) && now() >= deadline) {
         return errorf(Code::kDeadlineExceeded, "the other end did not read a message for {}",
                       formatDuration(kSendTimeout));
       }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/give_up.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 
@@ -49,8 +50,9 @@ class MessageChannel {
   /// Writes one message; waits while the other end's buffer is full. kUnavailable when the other
   /// end is gone, kDeadlineExceeded when it does not read, kInvalidArgument when too large. After
   /// an error other than the last one the channel is of no more use. `descriptors` are borrowed:
-  /// copies of at most kMostDescriptors go with it.
-  Status send(const nlohmann::json& message, std::span<const int> descriptors = {});
+  /// copies of at most kMostDescriptors go with it. `giveUp` is asked while it waits.
+  Status send(const nlohmann::json& message, std::span<const int> descriptors = {},
+              const GiveUp& giveUp = {});
 
   /// The next message, if one is complete; never waits. kUnavailable when the other end is gone and
   /// everything it sent has been returned, kIo when what came is not a message.

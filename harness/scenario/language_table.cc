@@ -58,11 +58,13 @@ const std::array kCommonClusterFields{
     Field{number("nodes", "4", 1, kMostNodes, "nodes")},
     Field{number("ranks_per_node", "1", 1, kMostRanksPerNode,
                  "ranks (processes) on each node; a rank is a process of its own")},
-    Field{number("rails", "2", 1, kMostRails,
-                 "NICs of each node, each with a switch of its own. Where they are there already "
-                 "(kind hosts): so many of them; auto, all that fit, which is its default; a list "
-                 "of their names; or a list for each host, {HOST: [names]}"),
-          Shape::kRails},
+    Field{
+        number(
+            "rails", "2", 1, kMostRails,
+            "NICs of each node, each with a switch of its own. Of a kind that finds them: so many "
+            "of those that are there; auto, all that fit, which is the default then; a list of "
+            "their names; or a list for each node, {NODE: [names]}"),
+        Shape::kRails},
     Field{{"rail_rate",
            Type::kRate,
            "400Mbit",

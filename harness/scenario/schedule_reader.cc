@@ -93,9 +93,12 @@ class ScheduleChecker {
     if (report->ok()) return true;
     const schedule::Problem& first = report->problems.front();
     const std::int64_t more = std::ssize(report->problems) - 1 + report->moreProblems;
-    fail(fmt::format("is wrong{}: rank {} lane {} op {}: {}{}{}", where, first.rank, first.lane,
-                     first.op, first.text, more == 0 ? "" : fmt::format(", and {} more", more),
-                     advice));
+    fail(fmt::format(
+        "is wrong{}: rank {} lane {} op {}: {}{}{}", where, first.rank, first.lane, first.op,
+        first.text,
+        more == 0 ? ""
+                  : fmt::format(", and {}{} more", report->countedAll ? "" : "at least ", more),
+        advice));
     return false;
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "harness/baseline/strategy_table.h"
 #include "harness/scenario/fault_kinds.h"
@@ -14,14 +15,6 @@
 
 namespace faultline::scenario {
 namespace {
-
-/// One that runs ranks of ours.
-std::string_view kindWithRanks() {
-  for (const site::Kind* const kind : site::kinds()) {
-    if (kind->runsRanks) return kind->name;
-  }
-  return "";
-}
 
 class SiteChecker {
  public:
@@ -91,8 +84,9 @@ class SiteChecker {
     if (!kind_.runsRanks && scenario_.workload.kind->runsRanks) {
       fail("workload.kind",
            fmt::format("kind: a cluster of kind {} runs programs that are not ours: write '{}', or "
-                       "'cluster: {{kind: {}}}'",
-                       kind_.name, workloadWith(&WorkloadKind::runsRanks, false), kindWithRanks()));
+                       "'{}'",
+                       kind_.name, workloadWith(&WorkloadKind::runsRanks, false),
+                       clusterOf(site::firstKind(&site::Kind::runsRanks))));
     }
     if (!kind_.runsPrograms && !scenario_.workload.kind->runsRanks) {
       fail("workload.kind",
@@ -130,8 +124,12 @@ class SiteChecker {
                   const std::string& path) {
     const injector::FaultKind* const fault = injector::findFaultKind(name);
     if (fault == nullptr || !findings_.usable({path})) return;
-    const site::Refusal refusal = kind_.refusal(*fault, parameters);
-    if (!refusal.key.empty()) fail(fmt::format("{}.{}", path, refusal.key), refusal.reason);
+    site::Refusal refusal = kind_.refusal(*fault, parameters);
+    if (refusal.key.empty()) return;
+    const site::Kind* const other =
+        refusal.key == site::kRefusedKind ? site::firstKindWith(*fault) : nullptr;
+    if (other != nullptr) refusal.reason += fmt::format(". Possible with '{}'", clusterOf(*other));
+    fail(fmt::format("{}.{}", path, refusal.key), std::move(refusal.reason));
   }
 
   static constexpr std::string_view kRailRate = "rail_rate";

@@ -1,9 +1,13 @@
 #include "harness/site/agent_processes.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "base/units.h"
 #include "wire/agent.h"
@@ -13,8 +17,6 @@ namespace {
 
 constexpr Duration kPause = 10ms;
 constexpr Duration kStartBudget = 60s;
-// After SIGKILL a process is gone as soon as the kernel has torn it down; guests are slow.
-constexpr Duration kKillBudget = 10s;
 // A rank that has closed its messages is on its way out; the loop does not wait longer for its exit
 // status.
 constexpr Duration kExitBudget = 200ms;
@@ -39,7 +41,7 @@ Result<std::unique_ptr<Processes>> AgentProcesses::startRanks(Agents& agents,
                      agents.startRank(rank.node, rank.environment, ends.second.fd(), logFd));
     started->processes_.push_back({.job = job, .channel = std::move(ends.first)});
     // It waits in the channel. One that cannot be started does not read it, which is told below.
-    const Status sent = started->processes_.back().channel->send(rank.config);
+    const Status sent = started->processes_.back().channel->send(rank.config, {}, agents.giveUp());
     if (sent.ok() || sent.code() == Code::kUnavailable) continue;
     return sent.withContext(fmt::format("start rank {}", started->processes_.size() - 1));
   }
@@ -82,6 +84,7 @@ Status AgentProcesses::awaitStarted() {
     const int job = processes_[index].job;
     while (!agents_.started(job)) {
       RETURN_IF_ERROR(agents_.listen(kPause));
+      RETURN_IF_ERROR(unlessGivenUp(agents_.giveUp(), fmt::format("start {} {}", what_, index)));
       if (now() < deadline) continue;
       return errorf(Code::kDeadlineExceeded,
                     "start {} {}: the agent of node {} has not done it "
@@ -131,10 +134,12 @@ Status AgentProcesses::drainRank(std::size_t index, const Received& received) {
 
 /// An error when it has ended with its agent.
 Result<std::string> AgentProcesses::awaitEnd(const One& rank) {
-  const TimePoint deadline = now() + kExitBudget;
+  const int node = agents_.nodeOf(rank.job);
+  const TimePoint deadline = now() + (silent_.contains(node) ? Duration::zero() : kExitBudget);
   for (;;) {
     if (auto how = agents_.rankEnd(rank.job)) return *how;
     if (now() >= deadline) {
+      silent_.insert(node);
       return fmt::format("it still runs after {}", formatDuration(kExitBudget));
     }
     RETURN_IF_ERROR(agents_.listen(kPause));
@@ -187,13 +192,30 @@ bool AgentProcesses::hasEnded(const One& one) const {
   return over || refused || agents_.isLost(agents_.nodeOf(one.job));
 }
 
+Status AgentProcesses::requireLife(const std::set<int>& nodes, TimePoint since) {
+  Status lost;
+  for (const int node : nodes) {
+    if (agents_.isLost(node)) continue;
+    const Status status = agents_.requireLife(node, since);
+    if (status.ok()) continue;
+    lost = lost.ok() ? status
+                     : Status(lost.code(), fmt::format("{}; {}", lost.message(), status.message()));
+  }
+  return lost;
+}
+
 Status AgentProcesses::kill() {
   killed_ = true;
   const auto running = [this](const One& one) { return !hasEnded(one); };
+  std::set<int> nodes;
   for (const One& one : processes_) {
-    if (running(one)) (void)agents_.end(one.job);
+    if (!running(one)) continue;
+    (void)agents_.end(one.job);
+    nodes.insert(agents_.nodeOf(one.job));
   }
-  const TimePoint deadline = now() + kKillBudget;
+  const TimePoint asked = now();
+  const TimePoint deadline = asked + kKillBudget;
+  Status hang;  // of agents, which are lost then, and with them all that they have started
   while (std::ranges::any_of(processes_, running)) {
     const Status heard = agents_.listen(kPause);
     for (One& one : processes_) {
@@ -206,6 +228,7 @@ Status AgentProcesses::kill() {
     const bool oneIsLost = std::ranges::any_of(
         processes_, [this](const One& one) { return agents_.isLost(agents_.nodeOf(one.job)); });
     if (!heard.ok() && !oneIsLost) break;  // the nodes are gone, and they with them
+    if (const Status lost = requireLife(nodes, asked); hang.ok()) hang = lost;
     if (now() < deadline) continue;
     const auto last = std::ranges::find_if(processes_, running);
     return errorf(Code::kDeadlineExceeded,
@@ -213,7 +236,7 @@ Status AgentProcesses::kill() {
                   agents_.nodeOf(last->job), formatDuration(kKillBudget));
   }
   for (One& one : processes_) one.silent = true;
-  return okStatus();
+  return hang;
 }
 
 bool AgentProcesses::allEnded() const { return std::ranges::all_of(processes_, &One::silent); }

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +33,10 @@ class AgentProcesses final : public Processes {
                                                         int logFd);
   ~AgentProcesses() override;
 
+  /// For all of them together, after SIGKILL: a process is gone as soon as the kernel has torn it
+  /// down; guests are slow. An agent that does not answer is not waited for so long.
+  static constexpr Duration kKillBudget = 10s;
+
   Status poll(Duration timeout, int interruptFd, const Received& received) override;
   void broadcast(const nlohmann::json& message) override;
   Status kill() override;
@@ -50,11 +57,14 @@ class AgentProcesses final : public Processes {
   Status drainGuard(std::size_t index, const Received& received);
   Result<std::string> awaitEnd(const One& rank);
   bool hasEnded(const One& one) const;
+  /// Those of agents that have been lost meanwhile, as one.
+  Status requireLife(const std::set<int>& nodes, TimePoint since);
 
   Agents& agents_;
   std::string_view what_;  // they are
   std::vector<One> processes_;
   bool killed_ = false;
+  std::set<int> silent_;  // nodes whose agents have not told how a rank has ended
 };
 
 }  // namespace faultline::site

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <ctime>
 #include <utility>
+#include <variant>
 
 #include "base/json.h"
 #include "base/units.h"
@@ -75,6 +77,7 @@ Status Agents::awaitReady(Duration budget) {
   for (const auto& [node, agent] : agents_) {
     while (!isReady(node)) {
       RETURN_IF_ERROR(listen(kReadyPause));
+      RETURN_IF_ERROR(unlessGivenUp(giveUp_, fmt::format("start the agent of node {}", node)));
       if (now() < deadline) continue;
       return errorf(Code::kDeadlineExceeded, "the agent of node {} is not ready after {}", node,
                     formatDuration(budget));
@@ -83,9 +86,24 @@ Status Agents::awaitReady(Duration budget) {
   return okStatus();
 }
 
-Status Agents::lose(Agent& agent, int node, const std::string& what) {
-  if (agent.lost.ok()) agent.lost = lost_(node, what);
+Status Agents::lose(Agent& agent, int node, const std::string& what, bool lives) {
+  if (agent.lost.ok()) agent.lost = lost_(node, what, lives);
   return agent.lost;
+}
+
+Status Agents::requireLife(int node, TimePoint since) {
+  const auto found = agents_.find(node);
+  if (found == agents_.end()) return okStatus();
+  Agent& agent = found->second;
+  RETURN_IF_ERROR(agent.lost);
+  const bool last = giveUp_ && giveUp_();
+  const Duration patience = last ? std::min(patience_, kLastPatience) : patience_;
+  if (now() > std::max(since, agent.heard) + patience) {
+    return lose(agent, node, "has not answered for " + formatDuration(patience), /*lives=*/true);
+  }
+  if (agent.clockAsked) return okStatus();  // the answer to that is one
+  agent.clockAsked = now();
+  return tell(node, wire::AskClock{});
 }
 
 Status Agents::tell(int node, const wire::ToAgent& message, std::span<const int> descriptors) {
@@ -112,7 +130,7 @@ Status Agents::askForClocks() {
 
 bool Agents::isSilent(const Agent& agent) const {
   return agent.lease > Duration::zero() && agent.clockAsked &&
-         now() - *agent.clockAsked >= agent.lease;
+         now() - std::max(*agent.clockAsked, agent.heard) >= agent.lease;
 }
 
 Status Agents::listen(Duration timeout, std::span<pollfd> others) {
@@ -138,7 +156,8 @@ Status Agents::listen(Duration timeout, std::span<pollfd> others) {
     if (next->revents != 0 && status.ok()) status = take(node, agent);
     // Only now: what has come meanwhile is its sign of life.
     if (status.ok() && isSilent(agent)) {
-      status = lose(agent, node, "has not answered for " + formatDuration(agent.lease));
+      status =
+          lose(agent, node, "has not answered for " + formatDuration(agent.lease), /*lives=*/true);
     }
     if (first.ok()) first = status;
   }
@@ -152,6 +171,7 @@ Status Agents::take(int node, Agent& agent) {
       return lose(agent, node, "is not heard any more: " + message.status().message());
     }
     if (!*message) return okStatus();
+    agent.heard = now();
     auto said = wire::fromJson<wire::FromAgent>(**message);
     if (!said.ok()) {
       return lose(agent, node, "says what nobody understands: " + said.status().message());

@@ -8,9 +8,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/give_up.h"
 #include "base/status.h"
 #include "harness/launch/message_channel.h"
 #include "harness/site/clock_offset.h"
@@ -27,14 +29,24 @@ namespace faultline::site {
 /// so by the offset of the two, which it asks for all the time where the clocks are not the same.
 class Agents {
  public:
-  /// Why the agent of a node is not there any more: its site knows. `what`: what was noticed, "is
-  /// not heard any more: ...". Never ok.
-  using Lost = std::function<Status(int node, const std::string& what)>;
-  explicit Agents(Lost lost) : lost_(std::move(lost)) {}
+  /// Why the agent of a node is not there any more: its site knows, and ends what is left of it.
+  /// `what`: what was noticed, "is not heard any more: ..."; `lives`: it hangs, perhaps, and does
+  /// not end by itself. Never ok.
+  using Lost = std::function<Status(int node, const std::string& what, bool lives)>;
+  /// An answer of an agent of this machine takes less than a millisecond, when nothing is wrong.
+  static constexpr Duration kPatience = 3s;
+  /// When nobody waits any more: it is killed a moment later anyway.
+  static constexpr Duration kLastPatience = 1s;
+  /// `patience`: how long an agent may say nothing that is to end something.
+  explicit Agents(Lost lost, Duration patience = kPatience)
+      : lost_(std::move(lost)), patience_(patience) {}
 
   /// What is to be heard besides, whenever agents are listened to: a descriptor, and what to do
   /// then.
   void alsoHear(int fd, std::function<Status()> look);
+  /// To be asked by what waits until something has begun; not by what waits for an end.
+  void giveUpWhen(GiveUp giveUp) { giveUp_ = std::move(giveUp); }
+  const GiveUp& giveUp() const { return giveUp_; }
 
   /// An agent that waits for its first message; `clock`: what is known of its clock.
   Status add(int node, launch::MessageChannel agent, const ClockOffset& clock,
@@ -42,10 +54,16 @@ class Agents {
   bool has(int node) const { return agents_.contains(node); }
   /// It serves, and its clock is known.
   bool isReady(int node) const;
-  /// Until all are; kDeadlineExceeded.
-  Status awaitReady(Duration budget);
+  /// To execute a program takes milliseconds, but on a machine that is busy with others.
+  static constexpr Duration kReadyBudget = 30s;
+  /// Until all are; kDeadlineExceeded, kAborted when it was given up.
+  Status awaitReady(Duration budget = kReadyBudget);
   /// Its site has said why.
   bool isLost(int node) const;
+
+  /// Asks it for a sign of life. It is lost, which is the error, when it has given none for too
+  /// long, since `since` at the earliest. To be called again and again, after listen().
+  Status requireLife(int node, TimePoint since);
 
   /// Takes in what has come, and waits for at most `timeout` when nothing has; also returns when
   /// something of `others` has come, whose `revents` are set. An error when an agent is lost, again
@@ -73,7 +91,8 @@ class Agents {
   std::optional<std::string> rankEnd(int job) const;
   /// What a guard has said next, if it has come.
   std::optional<wire::FromGuard> guardSaid(int job);
-  /// What its programs have printed, after its last word.
+  /// What its programs have printed until its last word, which may be that it failed: comes after
+  /// it, where it was to be read.
   std::optional<std::vector<wire::Printed>> output(int job) const;
   Status tellGuard(int job, const wire::ToGuard& message);
   /// SIGKILL; its end comes later.
@@ -117,6 +136,7 @@ class Agents {
     launch::MessageChannel channel;
     ClockOffset clock;
     bool ready = false;
+    TimePoint heard{};  // the latest that it has said
     Status lost{};
     bool estimated = false;                               // its clock is
     std::optional<TimePoint> clockAsked{};                // and not answered yet
@@ -141,15 +161,17 @@ class Agents {
 
   Status tell(int node, const wire::ToAgent& message, std::span<const int> descriptors = {});
   bool isSilent(const Agent& agent) const;
-  Status lose(Agent& agent, int node, const std::string& what);
+  Status lose(Agent& agent, int node, const std::string& what, bool lives = false);
   Status askForClocks();
   Status take(int node, Agent& agent);
   Status received(int node, Agent& agent, wire::FromAgent message);
 
   Lost lost_;
+  Duration patience_;
   int besideFd_ = -1;
   int logFd_ = -1;
   std::function<Status()> beside_;
+  GiveUp giveUp_;
   std::map<int, Agent> agents_;  // by node
   std::map<int, Job> jobs_;
   int nextJob_ = 1;

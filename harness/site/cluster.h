@@ -1,15 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/give_up.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "harness/site/processes.h"
@@ -93,13 +94,12 @@ class Cluster {
   /// after it.
   const std::vector<NodeNetwork>& network() const { return network_; }
 
-  /// Makes the nodes ready for processes. `giveUp` is asked now and then by what takes long; true
-  /// ends it, with kAborted. Nothing is left behind after an error.
-  using GiveUp = std::function<bool()>;
+  /// Makes the nodes ready for processes. `giveUp` is asked by it, and from then on by what starts
+  /// processes. Nothing is left behind after an error.
   virtual Status build(const GiveUp& giveUp) = 0;
 
   /// Starts ranks, this program with the hidden verb `rank`; they log into `logFd`. kUnsupported
-  /// where a cluster has none (Kind::runsRanks).
+  /// where a cluster has none (Kind::runsRanks), kAborted when it was given up: none is left.
   virtual Result<std::unique_ptr<Processes>> startRanks(const std::vector<RankProcess>& ranks,
                                                         int logFd) = 0;
   /// Starts a guard for each. The times in what they say are those of this process's clock.

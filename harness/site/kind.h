@@ -16,6 +16,9 @@
 
 namespace faultline::site {
 
+/// The key of a refusal whatever the fault's parameters are.
+inline constexpr std::string_view kRefusedKind = "kind";
+
 /// Why something cannot be done.
 struct Refusal {
   std::string key{};     ///< as a scenario writes it: "kind", "rate"; empty: it can
@@ -31,6 +34,7 @@ struct Kind {
   bool runsRanks = false;    ///< ranks of ours, and not only programs that are not
   bool mayHaveGpus = false;  ///< programs on its nodes see those of the machine
   bool shapesRails = false;  ///< `rail_rate` is for it
+  bool rdmaDevices = false;  ///< each rail of a node is one of an RDMA device of its own
   /// Nodes have a kernel each: what processes take there is not taken from this machine, and their
   /// settings are not the bench's to choose.
   bool ownKernels = false;
@@ -50,7 +54,8 @@ struct Kind {
   int (*nodes)(const ClusterSpec& spec) = nullptr;
   /// What is wrong with its own keys and with `rails`. Pure. Null: nothing can be.
   std::vector<Refusal> (*check)(const ClusterSpec& spec) = nullptr;
-  /// Whether this fault is possible there. Pure.
+  /// Whether this fault is possible there; kRefusedKind is the key where it is not, whatever the
+  /// parameters (none are given then, too). Which other kinds can is said by who asks. Pure.
   Refusal (*refusal)(const injector::FaultKind& kind, const injector::FaultParameters& parameters);
   /// What the cluster itself takes of this machine, with the controller's part of it. Pure.
   Footprint (*footprint)(const ClusterSpec& spec);

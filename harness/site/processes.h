@@ -28,7 +28,7 @@ class Processes {
   /// Sends a message to every one that still lives.
   virtual void broadcast(const nlohmann::json& message) = 0;
 
-  /// SIGKILL to all, and waits until they are gone.
+  /// SIGKILL to all, and waits until they are gone. An error names the agents that hang.
   virtual Status kill() = 0;
   virtual bool allEnded() const = 0;
 };

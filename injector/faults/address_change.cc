@@ -36,6 +36,7 @@ constinit const FaultKind kAddressChangeKind{
     .parameters = kAddressChangeParameters,
     .signatures = kPortSignatures,
     .portEvents = PortEvents::kBriefly,
+    .needs = {KernelMechanism::kPortState},
     .make = makeOne<AddressChange>};
 
 namespace {

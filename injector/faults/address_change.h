@@ -7,6 +7,7 @@
 #include "injector/fault_kind.h"
 #include "injector/netlink/address.h"
 #include "injector/netlink/arp_probe.h"
+#include "injector/netlink/interface_configuration.h"
 #include "injector/netlink/link_target.h"
 
 namespace faultline::injector {

@@ -30,6 +30,7 @@ constinit const FaultKind kBlackholeKind{
     .signatures = kBlackholeSignatures,
     .outside = Outside::kSwitch,
     .damage = allOfIt,
+    .needs = {KernelMechanism::kBridgePortState},
     .make = makeOne<Blackhole>};
 
 Blackhole::Blackhole(const FaultParameters& /*parameters*/, const netlink::LinkTarget& target)

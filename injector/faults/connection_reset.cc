@@ -49,6 +49,7 @@ constinit const FaultKind kConnectionResetKind{
     .signatures = kConnectionSignatures,
     .ofConnections = true,
     .damage = nothing,
+    .needs = {KernelMechanism::kSocketDestroy, "how: reset"},
     .make = makeOne<ConnectionReset>};
 
 namespace {

@@ -393,6 +393,7 @@ constinit const FaultKind kCorruptKind{
     .parameters = kCorruptParameters,
     .signatures = kCorruptSignatures,
     .alone = true,
+    .needs = {KernelMechanism::kPacketProgram},
     .make = makeOne<Corrupt>};
 
 }  // namespace faultline::injector

@@ -134,6 +134,7 @@ constinit const FaultKind kDuplicateKind{
     .undo = "the program on the switch's port is removed; it dies with the switch's namespace",
     .parameters = kDuplicateParameters,
     .alone = true,
+    .needs = {KernelMechanism::kPacketProgram},
     .make = makeOne<Duplicate>};
 
 }  // namespace faultline::injector

@@ -87,6 +87,7 @@ constinit const FaultKind kPortFlapKind{
     .ofWholeRails = true,
     .portEvents = PortEvents::kAgain,
     .damage = flaps,
+    .needs = {KernelMechanism::kPortState},
     .make = makeFlap<PortDown, kPortFlapKind>};
 
 constinit const FaultKind kPathFlapKind{
@@ -102,6 +103,7 @@ constinit const FaultKind kPathFlapKind{
     .parameters = kPathFlapParameters,
     .signatures = kPathFlapSignatures,
     .damage = flaps,
+    .needs = {KernelMechanism::kBridgePortState},
     .make = makeFlap<Blackhole, kPathFlapKind>};
 
 Flap::Flap(std::string kind, const FaultParameters& parameters, std::unique_ptr<BriefFault> fault)

@@ -43,6 +43,7 @@ constinit const FaultKind kLateDeliveryKind{
     .parameters = kLateDeliveryParameters,
     .signatures = kLateDeliverySignatures,
     .alone = true,
+    .needs = {KernelMechanism::kDropFilter},
     .make = makeOne<LateDelivery>};
 
 namespace {

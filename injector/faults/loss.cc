@@ -56,6 +56,7 @@ constinit const FaultKind kOneWayLossKind{
     .signatures = kOneWaySignatures,
     .alone = true,
     .damage = oneWay,
+    .needs = {KernelMechanism::kDropFilter},
     .make = makeOne<OneWayLoss>};
 
 constinit const FaultKind kLossKind{
@@ -67,6 +68,7 @@ constinit const FaultKind kLossKind{
     .parameters = kLossParameters,
     .signatures = kAnySignatures,
     .alone = true,
+    .needs = {KernelMechanism::kDropFilter},
     .make = makeOne<RandomLoss>};
 
 Loss::Loss(std::string kind, const Shares& lost, const netlink::LinkTarget& target)

@@ -190,6 +190,7 @@ constinit const FaultKind kMtuShrinkKind{
     .parameters = kMtuShrinkParameters,
     .signatures = kMtuShrinkSignatures,
     .alone = true,
+    .needs = {KernelMechanism::kPacketProgram},
     .make = makeOne<MtuShrink>};
 
 }  // namespace faultline::injector

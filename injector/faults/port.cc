@@ -37,8 +37,14 @@ Status Port::up() {
 Status Port::awaitWhole() {
   const TimePoint deadline = now() + kReturnBudget;
   while (true) {
-    ASSIGN_OR_RETURN(const std::string wrong, whatIsWrong());
-    if (wrong.empty()) return okStatus();
+    ASSIGN_OR_RETURN(std::string wrong, whatIsWrong());
+    if (wrong.empty()) {
+      // What goes with the carrier is put back here, and what the kernel has changed once more when
+      // it drew the consequences of the carrier's return.
+      const Status restored = configuration_.restore(*target_.nic.socket);
+      if (restored.ok()) return okStatus();
+      wrong = restored.message();
+    }
     if (now() >= deadline) {
       return errorf(Code::kDeadlineExceeded, "the port did not come back: {}", wrong);
     }
@@ -62,8 +68,6 @@ Result<std::string> Port::whatIsWrong() {
   if (!netlink::isOperational(nic) || !netlink::isOperational(attachment)) {
     return std::string("the link has a carrier but is not operational yet");
   }
-  ASSIGN_OR_RETURN(const int missing, configuration_.missing(*target_.nic.socket));
-  if (missing > 0) return fmt::format("{} addresses or routes are missing", missing);
   return std::string();
 }
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "injector/netlink/address.h"
 #include "injector/netlink/interface.h"
+#include "injector/netlink/interface_configuration.h"
 #include "injector/netlink/link_target.h"
 
 namespace faultline::injector {
@@ -29,11 +29,11 @@ class Port {
 
   Status down();
 
-  /// Sets it up again and puts back addresses and routes that the kernel has dropped.
+  /// Sets it up again and, when it was switched off, puts back what the kernel has dropped.
   Status up();
 
-  /// Waits until both ends have their carrier and the switch forwards; kDeadlineExceeded when that
-  /// does not happen.
+  /// Waits until both ends have their carrier, the switch forwards, and the NIC's configuration is
+  /// whole; kDeadlineExceeded when that does not happen.
   Status awaitWhole();
 
   /// The end that was not touched: what it sees is evidence.

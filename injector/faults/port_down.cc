@@ -30,6 +30,7 @@ constinit const FaultKind kPortDownKind{
     .outside = Outside::kCable,
     .portEvents = PortEvents::kOnce,
     .damage = allOfIt,
+    .needs = {KernelMechanism::kPortState},
     .make = makeOne<PortDown>};
 
 PortDown::PortDown(const FaultParameters& parameters, const netlink::LinkTarget& target)

@@ -5,7 +5,7 @@
 #include "injector/fault.h"
 #include "injector/fault_kind.h"
 #include "injector/faults/still_watch.h"
-#include "injector/netlink/address.h"
+#include "injector/netlink/interface_configuration.h"
 #include "injector/rdma/target_device.h"
 
 namespace faultline::injector {

@@ -1,6 +1,10 @@
 #include "injector/faults/registry.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <vector>
 
 #include "injector/faults/fault_list.h"
@@ -22,6 +26,25 @@ std::span<const FaultKind> faultKinds() { return allKinds(); }
 const FaultKind* findFaultKind(std::string_view name) {
   const auto found = std::ranges::find(allKinds(), name, &FaultKind::name);
   return found == allKinds().end() ? nullptr : &*found;
+}
+
+const FaultKind& firstFaultKind(bool FaultKind::*property) {
+  return *std::ranges::find(allKinds(), true, property);
+}
+
+std::string faultsThatNeed(KernelMechanism mechanism) {
+  std::vector<std::string> names;
+  for (const FaultKind& kind : allKinds()) {
+    if (kind.needs.mechanism != mechanism) continue;
+    names.emplace_back(kind.name);
+    if (!kind.needs.when.empty()) names.back() += fmt::format(" ({})", kind.needs.when);
+  }
+  std::string text = names.size() == 1 ? "the fault " : "the faults ";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == names.size() ? " and " : ", ";
+    text += names[i];
+  }
+  return text;
 }
 
 bool isOfQueuePairs(std::string_view name) {

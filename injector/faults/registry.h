@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -16,6 +17,13 @@ std::span<const FaultKind> faultKinds();
 
 /// nullptr when there is none of that name.
 const FaultKind* findFaultKind(std::string_view name);
+
+/// The first of the list with this property, which one of them has.
+const FaultKind& firstFaultKind(bool FaultKind::*property);
+
+/// "the fault a", "the faults a, b (how: reset) and c": those that need this, in the order of the
+/// list, each with when it does. For a mechanism that one of them needs.
+std::string faultsThatNeed(KernelMechanism mechanism);
 
 /// Whether it strikes queue pairs, by the verbs shim in the program that has them.
 bool isOfQueuePairs(std::string_view name);

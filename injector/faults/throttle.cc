@@ -54,6 +54,7 @@ constinit const FaultKind kThrottleKind{
     .ofWholeRails = true,
     .slows = true,
     .damage = throttled,
+    .needs = {KernelMechanism::kShaper},
     .make = makeOne<Throttle>};
 
 namespace {

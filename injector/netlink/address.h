@@ -42,31 +42,4 @@ Status setAddressQuestions(Socket& socket, int ifindex, const AddressQuestions& 
 /// nobody is asked for it, and it does not count against the kernel's limit of learned neighbours.
 Status addNeighbour(Socket& socket, int ifindex, std::string_view address, const MacAddress& mac);
 
-/// The addresses and routes of one interface, to be put back after the kernel has dropped them:
-/// setting an interface down removes its static routes and global IPv6 addresses, and setting it up
-/// does not bring them back.
-class InterfaceConfiguration {
- public:
-  /// Notes what is there now.
-  static Result<InterfaceConfiguration> read(Socket& socket, int ifindex);
-
-  /// Adds what was noted and is missing; what is still there stays untouched. The interface must
-  /// be up (and have carrier, for a gateway to be reachable).
-  Status restore(Socket& socket) const;
-
-  /// How many of the noted addresses and routes are missing now.
-  Result<int> missing(Socket& socket) const;
-
- private:
-  struct Entry {
-    int type = 0;         ///< RTM_NEWADDR or RTM_NEWROUTE
-    std::string request;  ///< family header and attributes: what adds it again
-    bool operator==(const Entry&) const = default;
-  };
-  Result<std::vector<Entry>> missingEntries(Socket& socket) const;
-
-  int ifindex_ = 0;
-  std::vector<Entry> entries_;
-};
-
 }  // namespace faultline::netlink

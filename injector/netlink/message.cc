@@ -17,6 +17,13 @@ Message::Message(int type, int flags) : message_(nlmsg_alloc_simple(type, flags)
   require(message_ != nullptr);
 }
 
+Message::Message(int type, int flags, std::string_view payload)
+    : message_(nlmsg_alloc_size(NLMSG_SPACE(payload.size()))) {
+  require(message_ != nullptr &&
+          nlmsg_put(message_, NL_AUTO_PORT, NL_AUTO_SEQ, type, 0, flags) != nullptr);
+  append(payload.data(), payload.size());
+}
+
 Message::Message(Message&& other) noexcept : message_(std::exchange(other.message_, nullptr)) {}
 
 Message::~Message() { nlmsg_free(message_); }

@@ -34,10 +34,9 @@ class Message {
   Message(int type, int flags, const Header& header) : Message(type, flags) {
     append(&header, sizeof header);
   }
-  /// The same request as one that was received: type, flags, then a payload with its attributes.
-  Message(int type, int flags, std::string_view payload) : Message(type, flags) {
-    append(payload.data(), payload.size());
-  }
+  /// The same request as one that was received: type, flags, then a payload with its attributes, of
+  /// any length.
+  Message(int type, int flags, std::string_view payload);
   Message(Message&& other) noexcept;
   Message& operator=(Message&&) = delete;
   ~Message();

@@ -61,11 +61,11 @@ class Contributions {
 
 Result<std::vector<std::vector<bool>>> findCompletions(const schedule::Schedule& schedule,
                                                        int rank) {
-  std::vector<schedule::Problem> problems;
+  schedule::Problems problems;
   ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, problems));
   if (!problems.empty()) {
     return errorf(Code::kInvalidArgument, "schedule {}: {}", schedule.algorithm(),
-                  problems.front().text);
+                  problems.kept().front().text);
   }
   schedule::ProofWork work = schedule::unlimitedWork();  // whoever proved it has bounded it
   const schedule::Intervals intervals(table, {}, work);

@@ -179,10 +179,10 @@ std::int64_t operationsOf(const Schedule& schedule) {
 
 Result<Cost> costOfOperations(const Schedule& schedule, const PortBandwidths& bandwidths,
                               const CostOptions& options) {
-  std::vector<Problem> problems;
+  Problems problems;
   ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, problems));
   if (!problems.empty()) {
-    const Problem& first = problems.front();
+    const Problem& first = problems.kept().front();
     return errorf(Code::kInvalidArgument, "the schedule is wrong: rank {} lane {} op {} {}",
                   first.rank, first.lane, first.op, first.text);
   }

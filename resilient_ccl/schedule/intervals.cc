@@ -7,6 +7,12 @@ namespace {
 
 constexpr std::int64_t kStepsOfCut = 32;
 constexpr std::int64_t kStepsOfSorting = 32;
+constexpr auto kBytesOfCut = static_cast<std::int64_t>(sizeof(std::int64_t));
+
+void sortUnique(std::vector<std::int64_t>& all) {
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+}
 
 }  // namespace
 
@@ -41,12 +47,16 @@ Intervals::Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts
 
 bool Intervals::addMoved(const OpTable& table, ProofWork& work) {
   std::vector<std::int64_t> moved;
+  const auto most = work.mostBytes() / kBytesOfCut;
   const auto mapCuts = [&](Piece from, Piece to) {
     auto bound = std::upper_bound(bounds_.begin(), bounds_.end(), from.offset);
     for (; bound != bounds_.end() && *bound < from.offset + from.count; ++bound) {
       const std::int64_t there = *bound - from.offset + to.offset;
       if (!work.spend(kStepsOfCut)) return;
       if (!std::binary_search(bounds_.begin(), bounds_.end(), there)) moved.push_back(there);
+      if (std::ssize(moved) / 2 <= most) continue;
+      sortUnique(moved);  // operations of one place move the same cuts
+      if (!work.fits((std::ssize(bounds_) + std::ssize(moved)) * kBytesOfCut)) return;
     }
   };
   for (int op = 0; op < table.size(); ++op) {
@@ -62,12 +72,9 @@ bool Intervals::addMoved(const OpTable& table, ProofWork& work) {
   work.spend(kStepsOfSorting * static_cast<std::int64_t>(bounds_.size() + moved.size()));
   bounds_.insert(bounds_.end(), moved.begin(), moved.end());
   tidy();
-  return !moved.empty();
+  return work.fits(std::ssize(bounds_) * kBytesOfCut) && !moved.empty();
 }
 
-void Intervals::tidy() {
-  std::sort(bounds_.begin(), bounds_.end());
-  bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
-}
+void Intervals::tidy() { sortUnique(bounds_); }
 
 }  // namespace faultline::schedule

@@ -14,7 +14,8 @@ namespace faultline::schedule {
 class Intervals {
  public:
   /// `cuts`: further boundaries. What moves data by a little has many cuts, up to one for each
-  /// element: when the work is over there is no use for it.
+  /// element. When the work is over there is no use for it, nor when it is larger than kMostBytes
+  /// of the work.
   Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts, ProofWork& work);
 
   int count() const { return static_cast<int>(bounds_.size()) - 1; }

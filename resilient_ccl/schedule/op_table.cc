@@ -23,7 +23,7 @@ Problem OpTable::problemAt(int op, std::string text) const {
   return {entry.rank, entry.lane, positionOf(op), std::move(text)};
 }
 
-Result<OpTable> OpTable::load(const Schedule& schedule, std::vector<Problem>& problems) {
+Result<OpTable> OpTable::load(const Schedule& schedule, Problems& problems) {
   OpTable table;
   table.ranks_ = schedule.ranks();
   table.lanes_ = schedule.lanes();
@@ -67,9 +67,11 @@ Result<OpTable> OpTable::load(const Schedule& schedule, std::vector<Problem>& pr
     for (int i = 0; i < entry.waitCount; ++i) {
       const Piece waited = table[entry.waitOp[i]].piece;
       if (entry.waitElements[i] < 0 || entry.waitElements[i] > waited.count) {
-        problems.push_back(
-            table.problemAt(index, fmt::format("waits for {} elements of an operation that has {}",
-                                               entry.waitElements[i], waited.count)));
+        problems.add([&] {
+          return table.problemAt(index,
+                                 fmt::format("waits for {} elements of an operation that has {}",
+                                             entry.waitElements[i], waited.count));
+        });
       }
     }
   }
@@ -77,11 +79,12 @@ Result<OpTable> OpTable::load(const Schedule& schedule, std::vector<Problem>& pr
   return table;
 }
 
-void OpTable::resolveWaits(const Op& op, int index, std::vector<Problem>& problems) {
+void OpTable::resolveWaits(const Op& op, int index, Problems& problems) {
   Entry& entry = entries_[static_cast<std::size_t>(index)];
   if (op.waitCount < 0 || op.waitCount > Op::kMaxWaits) {
-    problems.push_back(
-        problemAt(index, fmt::format("has {} waits; at most {}", op.waitCount, Op::kMaxWaits)));
+    problems.add([&] {
+      return problemAt(index, fmt::format("has {} waits; at most {}", op.waitCount, Op::kMaxWaits));
+    });
     return;
   }
   for (int i = 0; i < op.waitCount; ++i) {
@@ -89,14 +92,18 @@ void OpTable::resolveWaits(const Op& op, int index, std::vector<Problem>& proble
     const bool laneExists = wait.lane >= 0 && wait.lane < lanes_;
     const int chain = entry.rank * lanes_ + (laneExists ? wait.lane : 0);
     if (!laneExists || wait.op < 0 || wait.op >= firstOf(chain + 1) - firstOf(chain)) {
-      problems.push_back(problemAt(
-          index, fmt::format("waits for lane {} op {}, which does not exist", wait.lane, wait.op)));
+      problems.add([&] {
+        return problemAt(index, fmt::format("waits for lane {} op {}, which does not exist",
+                                            wait.lane, wait.op));
+      });
       continue;
     }
     const int target = firstOf(chain) + static_cast<int>(wait.op);
     if (wait.lane == entry.lane && target >= index) {
-      problems.push_back(problemAt(
-          index, fmt::format("waits for op {}, which is not before it in its lane", wait.op)));
+      problems.add([&] {
+        return problemAt(
+            index, fmt::format("waits for op {}, which is not before it in its lane", wait.op));
+      });
       continue;
     }
     entry.waitOp[entry.waitCount] = target;
@@ -105,40 +112,46 @@ void OpTable::resolveWaits(const Op& op, int index, std::vector<Problem>& proble
   }
 }
 
-void OpTable::resolveAfter(const Op& op, int index, std::vector<Problem>& problems) {
+void OpTable::resolveAfter(const Op& op, int index, Problems& problems) {
   Entry& entry = entries_[static_cast<std::size_t>(index)];
   const int first = firstOf(chainOf(index));
   if (op.kind != OpKind::kRecvReduce || op.after >= index - first ||
       (*this)[first + static_cast<int>(op.after)].kind != OpKind::kRecvReduce) {
-    problems.push_back(problemAt(
-        index,
-        fmt::format("is to be reduced after op {}, but both must be reductions, and that one "
-                    "before it in its lane",
-                    op.after)));
+    problems.add([&] {
+      return problemAt(
+          index,
+          fmt::format("is to be reduced after op {}, but both must be reductions, and that one "
+                      "before it in its lane",
+                      op.after));
+    });
     return;
   }
   entry.after = first + static_cast<int>(op.after);
 }
 
-void OpTable::checkPiece(int index, std::vector<Problem>& problems) const {
+void OpTable::checkPiece(int index, Problems& problems) const {
   const Entry& entry = (*this)[index];
   const auto inside = [&](const Piece& piece) {
     return piece.offset >= 0 && piece.count >= 0 && piece.offset <= elements_ - piece.count;
   };
   const auto complain = [&](std::string_view what, const Piece& piece) {
-    problems.push_back(
-        problemAt(index, fmt::format("{} [{}, +{}) is not inside the buffer of {} elements", what,
-                                     piece.offset, piece.count, elements_)));
+    problems.add([&] {
+      return problemAt(index, fmt::format("{} [{}, +{}) is not inside the buffer of {} elements",
+                                          what, piece.offset, piece.count, elements_));
+    });
   };
   if (!inside(entry.piece)) complain("piece", entry.piece);
   if (entry.kind == OpKind::kCopy) {
     if (!inside(entry.source)) complain("source", entry.source);
     if (entry.source.count != entry.piece.count) {
-      problems.push_back(problemAt(
-          index, fmt::format("copies {} elements into {}", entry.source.count, entry.piece.count)));
+      problems.add([&] {
+        return problemAt(index, fmt::format("copies {} elements into {}", entry.source.count,
+                                            entry.piece.count));
+      });
     }
   } else if (entry.peer < 0 || entry.peer >= ranks_ || entry.peer == entry.rank) {
-    problems.push_back(problemAt(index, fmt::format("has rank {} as its peer", entry.peer)));
+    problems.add(
+        [&] { return problemAt(index, fmt::format("has rank {} as its peer", entry.peer)); });
   }
 }
 
@@ -155,7 +168,7 @@ std::vector<int> OpTable::sortedBy(const std::vector<int>& ops, bool byPeer) con
   return sorted;
 }
 
-void OpTable::matchMessages(std::vector<Problem>& problems) {
+void OpTable::matchMessages(Problems& problems) {
   std::vector<int> sends, receives;
   for (int index = 0; index < size(); ++index) {
     const Entry& entry = (*this)[index];
@@ -179,14 +192,16 @@ void OpTable::matchMessages(std::vector<Problem>& problems) {
   while (s < sends.size() || r < receives.size()) {
     const bool sendLeft = s < sends.size(), receiveLeft = r < receives.size();
     if (!receiveLeft || (sendLeft && keyOfSend(sends[s]) < keyOfReceive(receives[r]))) {
-      problems.push_back(problemAt(
-          sends[s],
-          fmt::format("sends to rank {}, which has no receive for it", (*this)[sends[s]].peer)));
+      problems.add([&] {
+        return problemAt(sends[s], fmt::format("sends to rank {}, which has no receive for it",
+                                               (*this)[sends[s]].peer));
+      });
       ++s;
     } else if (!sendLeft || keyOfReceive(receives[r]) < keyOfSend(sends[s])) {
-      problems.push_back(
-          problemAt(receives[r], fmt::format("receives from rank {}, which has no send for it",
-                                             (*this)[receives[r]].peer)));
+      problems.add([&] {
+        return problemAt(receives[r], fmt::format("receives from rank {}, which has no send for it",
+                                                  (*this)[receives[r]].peer));
+      });
       ++r;
     } else {
       pair(sends[s++], receives[r++], problems);
@@ -194,15 +209,17 @@ void OpTable::matchMessages(std::vector<Problem>& problems) {
   }
 }
 
-void OpTable::pair(int send, int receive, std::vector<Problem>& problems) {
+void OpTable::pair(int send, int receive, Problems& problems) {
   entries_[static_cast<std::size_t>(send)].partner = receive;
   entries_[static_cast<std::size_t>(receive)].partner = send;
   const Piece sent = (*this)[send].piece;
   const Piece received = (*this)[receive].piece;
   if (sent.count != received.count) {
-    problems.push_back(problemAt(
-        receive, fmt::format("receives {} elements from rank {}, which sends {} (op {})",
-                             received.count, (*this)[send].rank, sent.count, positionOf(send))));
+    problems.add([&] {
+      return problemAt(
+          receive, fmt::format("receives {} elements from rank {}, which sends {} (op {})",
+                               received.count, (*this)[send].rank, sent.count, positionOf(send)));
+    });
   }
 }
 

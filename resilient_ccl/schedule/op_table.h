@@ -5,18 +5,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "resilient_ccl/schedule/problems.h"
 #include "resilient_ccl/schedule/schedule.h"
 
 namespace faultline::schedule {
-
-/// Something that is wrong with a schedule, and where. `rank`, `lane` and `op` are -1 where the
-/// problem has no such place.
-struct Problem {
-  int rank = -1;
-  int lane = -1;
-  std::int64_t op = -1;
-  std::string text;
-};
 
 /// Every operation of every rank in one array, with waits and message partners resolved to indices
 /// into it. The generic view that verification and costing work on; it needs about 100 bytes per
@@ -43,7 +35,7 @@ class OpTable {
   /// Loads a schedule. What cannot be resolved (a wait on nothing, an unmatched send, a piece
   /// outside the buffer, ...) is appended to `problems`; a table with problems must not be
   /// replayed. kUnsupported when the schedule has more than kMaxOps operations.
-  static Result<OpTable> load(const Schedule& schedule, std::vector<Problem>& problems);
+  static Result<OpTable> load(const Schedule& schedule, Problems& problems);
 
   int ranks() const { return ranks_; }
   int lanes() const { return lanes_; }
@@ -63,13 +55,13 @@ class OpTable {
 
  private:
   OpTable() = default;
-  void resolveWaits(const Op& op, int index, std::vector<Problem>& problems);
-  void resolveAfter(const Op& op, int index, std::vector<Problem>& problems);
-  void checkPiece(int index, std::vector<Problem>& problems) const;
-  void matchMessages(std::vector<Problem>& problems);
+  void resolveWaits(const Op& op, int index, Problems& problems);
+  void resolveAfter(const Op& op, int index, Problems& problems);
+  void checkPiece(int index, Problems& problems) const;
+  void matchMessages(Problems& problems);
   /// The operations in the order of their peers (or ranks), otherwise in their order here.
   std::vector<int> sortedBy(const std::vector<int>& ops, bool byPeer) const;
-  void pair(int send, int receive, std::vector<Problem>& problems);
+  void pair(int send, int receive, Problems& problems);
 
   int ranks_ = 0;
   int lanes_ = 0;

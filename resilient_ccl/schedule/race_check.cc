@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include "resilient_ccl/schedule/index.h"
 
@@ -71,31 +72,35 @@ class Reach {
     }
   }
 
-  /// Looks from the ranks from `firstRank` on, from as many as fit into the memory allowed, and
-  /// returns the rank after the last of them. Chains of interest: those of these ranks, and those
-  /// that send to them.
+  /// Looks from the ranks from `firstRank` on, from as many as are worth one pass, and returns the
+  /// rank after the last of them. Chains of interest: those of these ranks, and those that send to
+  /// them. The work is over when even the table of one rank does not fit.
   int compute(int firstRank, ProofWork& work) {
     column_.assign(at(table_.chains()), -1);
-    columns_ = 0;
-    int rank = firstRank;
-    do {
-      addColumns(rank++);
-    } while (rank < table_.ranks() &&
-             nodes_.size() * at(columns_ + columns_ / (rank - firstRank)) < kMaxCells);
-    const std::size_t cells = nodes_.size() * at(columns_);
-    if (!work.spend(kStepsOfCell * static_cast<std::int64_t>(cells))) return rank;
-    first_.assign(cells, kNever);
+    columns_.clear();
+    addColumns(firstRank);
+    int rank = firstRank + 1;
+    for (; rank < table_.ranks(); ++rank) {
+      const std::size_t before = columns_.size();
+      addColumns(rank);
+      if (bytes() <= std::min(kBytesOfPass, work.mostBytes())) continue;
+      for (; columns_.size() > before; columns_.pop_back()) column_[at(columns_.back())] = -1;
+      break;
+    }
+    if (!work.fits(bytes()) || !work.spend(kStepsOfCell * cells())) return rank;
+    first_.assign(at(cells()), kNever);
     for (std::size_t i = nodes_.size(); i-- > 0;) {
       const Node& node = nodes_[i];
-      int* row = first_.data() + i * at(columns_);
+      const std::span<int> row(first_.data() + i * columns_.size(), columns_.size());
       if (node.issuedOp >= 0) {
         if (const int column = column_[at(table_.chainOf(node.issuedOp))]; column >= 0) {
-          row[column] = node.issuedOp;
+          row[at(column)] = node.issuedOp;
         }
       }
       for (int k = 0; k < node.predecessors; ++k) {
-        int* before = first_.data() + at(node.before[at(k)]) * at(columns_);
-        for (int c = 0; c < columns_; ++c) before[c] = std::min(before[c], row[c]);
+        int* before = first_.data() + at(node.before[at(k)]) * columns_.size();
+        const int* const after = row.data();  // unchecked: most of the time goes here
+        for (std::size_t c = 0; c < row.size(); ++c) before[c] = std::min(before[c], after[c]);
       }
     }
     return rank;
@@ -103,7 +108,7 @@ class Reach {
 
   /// Whether operation `op` of one of the ranks can begin only after `event`.
   bool beginsAfter(int op, int event) const {
-    const int* row = first_.data() + at(row_[at(event)]) * at(columns_);
+    const int* row = first_.data() + at(row_[at(event)]) * columns_.size();
     const auto issuedAfter = [&](int x) { return row[column_[at(table_.chainOf(x))]] <= x; };
     // A receive writes only when the message has been sent as well.
     return issuedAfter(op) || (isReceive(table_[op].kind) && issuedAfter(table_[op].partner));
@@ -111,8 +116,8 @@ class Reach {
 
  private:
   static constexpr int kNever = std::numeric_limits<int>::max();
-  /// Of the table below: 256 MiB. More ranks at once mean fewer passes over the events.
-  static constexpr std::size_t kMaxCells = std::size_t{1} << 26;
+  /// Of the table below, for several ranks. More of them at once mean fewer passes over the events.
+  static constexpr std::int64_t kBytesOfPass = std::int64_t{1} << 28;
 
   struct Node {
     int issuedOp = -1;  ///< the operation, if the event is its issue
@@ -120,9 +125,14 @@ class Reach {
     std::array<int, EventOrder::kMaxPredecessors> before{};  ///< as rows
   };
 
+  std::int64_t cells() const { return std::ssize(nodes_) * std::ssize(columns_); }
+  std::int64_t bytes() const { return cells() * static_cast<std::int64_t>(sizeof(first_[0])); }
+
   void addColumns(int rank) {
     const auto add = [&](int chain) {
-      if (column_[at(chain)] < 0) column_[at(chain)] = columns_++;
+      if (column_[at(chain)] >= 0) return;
+      column_[at(chain)] = static_cast<int>(columns_.size());
+      columns_.push_back(chain);
     };
     for (const int lane : lanes_) {
       const int chain = rank * table_.lanes() + lane;
@@ -135,20 +145,21 @@ class Reach {
 
   const OpTable& table_;
   const std::vector<int>& lanes_;
-  std::vector<int>& row_;    ///< event -> its row
-  std::vector<Node> nodes_;  ///< by row
-  std::vector<int> column_;  ///< chain -> its column, or -1
-  int columns_ = 0;
-  std::vector<int> first_;  ///< rows x columns
+  std::vector<int>& row_;     ///< event -> its row
+  std::vector<Node> nodes_;   ///< by row
+  std::vector<int> column_;   ///< chain -> its column, or -1
+  std::vector<int> columns_;  ///< column -> its chain
+  std::vector<int> first_;    ///< rows x columns
 };
 
 class RaceCheck {
  public:
   RaceCheck(const OpTable& table, const Intervals& intervals, const EventOrder& order,
-            ProofWork& work, std::vector<Problem>& problems)
+            ProofWork& work, Problems& problems)
       : table_(table), intervals_(intervals), order_(order), work_(work), problems_(problems) {}
 
   void checkRank(int rank, const std::vector<int>& lanes, const Reach& reach) {
+    if (!work_.fits(accessesOf(rank, lanes) * static_cast<std::int64_t>(sizeof(Access)))) return;
     accesses_.resize(at(intervals_.count()));
     for (const int lane : lanes) {
       const int chain = rank * table_.lanes() + lane;
@@ -165,12 +176,12 @@ class RaceCheck {
       const auto& all = accesses_[at(interval)];
       for (std::size_t a = 0; a < all.size(); ++a) {
         for (std::size_t b = a + 1; b < all.size(); ++b) {
-          if (!work_.spend(kStepsOfPair)) return;
+          if (!work_.spend(kStepsOfPair) || problems_.areEnough()) return;
           if (all[a].reads && all[b].reads) continue;
           checkPair(all[a].op, all[b].op, intervals_.piece(interval), reach);
         }
       }
-      accesses_[at(interval)].clear();
+      std::vector<Access>().swap(accesses_[at(interval)]);  // and its memory
     }
     used_.clear();
   }
@@ -180,6 +191,18 @@ class RaceCheck {
     int op;
     bool reads;
   };
+
+  std::int64_t accessesOf(int rank, const std::vector<int>& lanes) const {
+    std::int64_t all = 0;
+    for (const int lane : lanes) {
+      const int chain = rank * table_.lanes() + lane;
+      for (int op = table_.firstOf(chain); op < table_.firstOf(chain + 1); ++op) {
+        const std::int64_t count = intervals_.end(op) - intervals_.first(op);
+        all += table_[op].kind == OpKind::kCopy ? 2 * count : count;
+      }
+    }
+    return all;
+  }
 
   void addAccesses(int op, int first, int count, bool reads) {
     if (!work_.spend(kStepsOfTouch * count)) return;
@@ -192,11 +215,13 @@ class RaceCheck {
   void checkPair(int a, int b, Piece where, const Reach& reach) {
     if (ordered(a, b, where, reach) || ordered(b, a, where, reach)) return;
     if (!reported_.insert({a, b}).second || !work_.spend(kStepsOfProblem)) return;
-    problems_.push_back(table_.problemAt(
-        b, fmt::format("{} of elements [{}, {}) can run at the same time as the {} of lane {} op "
-                       "{}: nothing orders them",
-                       kindName(table_[b].kind), where.offset, where.offset + where.count,
-                       kindName(table_[a].kind), table_[a].lane, table_.positionOf(a))));
+    problems_.add([&] {
+      return table_.problemAt(
+          b, fmt::format("{} of elements [{}, {}) can run at the same time as the {} of lane {} op "
+                         "{}: nothing orders them",
+                         kindName(table_[b].kind), where.offset, where.offset + where.count,
+                         kindName(table_[a].kind), table_[a].lane, table_.positionOf(a)));
+    });
   }
 
   bool ordered(int earlier, int later, Piece where, const Reach& reach) const {
@@ -214,7 +239,7 @@ class RaceCheck {
   const Intervals& intervals_;
   const EventOrder& order_;
   ProofWork& work_;
-  std::vector<Problem>& problems_;
+  Problems& problems_;
   std::vector<std::vector<Access>> accesses_;  ///< per interval, of the rank at hand
   std::vector<int> used_;
   std::set<std::pair<int, int>> reported_;
@@ -223,7 +248,7 @@ class RaceCheck {
 }  // namespace
 
 void findRaces(const OpTable& table, const Intervals& intervals, const EventOrder& order,
-               ProofWork& work, std::vector<Problem>& problems) {
+               ProofWork& work, Problems& problems) {
   RaceCheck check(table, intervals, order, work, problems);
   const std::vector<std::vector<int>> groups = groupLanes(table, intervals, work);
   if (work.isOver()) return;
@@ -240,7 +265,10 @@ void findRaces(const OpTable& table, const Intervals& intervals, const EventOrde
     Reach reach(table, order, groups[group], events[group], row);
     for (int rank = 0; rank < table.ranks();) {
       const int end = reach.compute(rank, work);
-      for (; rank < end && !work.isOver(); ++rank) check.checkRank(rank, groups[group], reach);
+      for (; rank < end; ++rank) {
+        check.checkRank(rank, groups[group], reach);
+        if (work.isOver() || problems.areEnough()) return;
+      }
       if (work.isOver()) return;
     }
   }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "resilient_ccl/schedule/event_order.h"
 #include "resilient_ccl/schedule/intervals.h"
 #include "resilient_ccl/schedule/proof_work.h"
@@ -14,8 +12,9 @@ namespace faultline::schedule {
 ///
 /// Time is O(ranks x events); lanes that share no elements are looked at apart. A ring of 64 ranks
 /// takes milliseconds, one of 512 some seconds. Besides, pairs are looked at one by one: operations
-/// that all write the same elements take the square of their number. Ends when the work is over.
+/// that all write the same elements take the square of their number. Ends when the work is over, or
+/// a table of it does not fit, or there are enough problems.
 void findRaces(const OpTable& table, const Intervals& intervals, const EventOrder& order,
-               ProofWork& work, std::vector<Problem>& problems);
+               ProofWork& work, Problems& problems);
 
 }  // namespace faultline::schedule

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -18,6 +19,13 @@ class SymbolicSums {
   Id leaf(int rank) const { return rank; }
   /// accumulator (op) operand, in this order.
   Id add(Id accumulator, Id operand);
+
+  /// Memory, about.
+  std::int64_t bytes() const {
+    constexpr std::size_t kBytesOfKnown = 32;
+    return static_cast<std::int64_t>(bits_.size() * sizeof(std::uint64_t) +
+                                     info_.size() * sizeof(Info) + known_.size() * kBytesOfKnown);
+  }
 
   /// Whether every rank's contribution is in the sum.
   bool complete(Id sum) const { return size(sum) == ranks_ && duplicated(sum) < 0; }

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::int64_t kStepsOfMove = 64;
 constexpr std::int64_t kStepsOfResult = 16;
-// About 1 GB of memory, as that of the operations.
-constexpr std::int64_t kMostHeld = std::int64_t{1} << 25;
+// Of what is held: a sum, its place, its writer and its reader.
+constexpr std::int64_t kBytesOfHeld = 32;
 
 /// What an element has to be in the end.
 struct Expected {
@@ -123,7 +123,7 @@ class Holdings {
   }
 
   /// Reads what a transfer (index of the send, or of the copy) moves; a copy writes it as well.
-  void read(int op, std::vector<Problem>& problems) {
+  void read(int op, Problems& problems) {
     const OpTable::Entry& source = table_[op];
     if (source.kind == OpKind::kCopy) {
       read(op, intervals_.firstSource(op), source.source.offset, op, problems);
@@ -134,7 +134,7 @@ class Holdings {
   }
 
   /// Writes or adds what was read for a receive.
-  void write(int into, std::vector<Problem>& problems) {
+  void write(int into, Problems& problems) {
     const OpTable::Entry& target = table_[into];
     const auto arrived = arrived_.find(into);
     if (arrived == arrived_.end()) return;
@@ -153,13 +153,15 @@ class Holdings {
         complain(into, i, "adds elements of other places to [{}, +{})", problems);
       } else {
         held.sum = sums_.add(held.sum, arriving.sum);
+        if (!work_.fits(sums_.bytes())) return;
       }
       writer_[slot(target.rank, i)] = into;
     }
+    underWay_ -= std::ssize(arrived->second);
     arrived_.erase(arrived);
   }
 
-  void checkResults(std::vector<Problem>& problems) const {
+  void checkResults(Problems& problems) const {
     if (intervals_.count() == 0 || !work_.spend(kStepsOfResult * std::ssize(held_))) return;
     for (int rank = 0; rank < table_.ranks(); ++rank) {
       int i = 0;
@@ -192,10 +194,12 @@ class Holdings {
   }
 
   /// Intervals from `first` on are read by `op` for the operation `into`.
-  void read(int op, int first, std::int64_t offset, int into, std::vector<Problem>& problems) {
+  void read(int op, int first, std::int64_t offset, int into, Problems& problems) {
     const int rank = table_[op].rank;
     const std::int64_t count = intervals_.end(into) - intervals_.first(into);
     if (!work_.spend(kStepsOfMove * (1 + count))) return;
+    underWay_ += count;
+    if (!work_.fits(underWay_ * static_cast<std::int64_t>(sizeof(Held)))) return;
     std::vector<Held>& arriving = arrived_[into];
     for (int i = intervals_.first(into); i < intervals_.end(into); ++i) {
       const int from = first + i - intervals_.first(into);
@@ -209,7 +213,7 @@ class Holdings {
   }
 
   /// Where layers are not said all lanes are in one.
-  void checkLayer(int op, int interval, int named, bool writes, std::vector<Problem>& problems) {
+  void checkLayer(int op, int interval, int named, bool writes, Problems& problems) {
     const std::size_t place = slot(table_[op].rank, interval);
     const std::size_t layer = layerOf_[at(table_[op].lane)];
     const int writer = writer_[place];
@@ -223,10 +227,11 @@ class Holdings {
     }
   }
 
-  void complain(int op, int interval, std::string_view text, std::vector<Problem>& problems) const {
+  void complain(int op, int interval, std::string_view text, Problems& problems) const {
     const Piece where = intervals_.piece(interval);
-    problems.push_back(
-        table_.problemAt(op, fmt::format(fmt::runtime(text), where.offset, where.count)));
+    problems.add([&] {
+      return table_.problemAt(op, fmt::format(fmt::runtime(text), where.offset, where.count));
+    });
   }
 
   std::string faultOf(int rank, int interval) const {
@@ -256,16 +261,18 @@ class Holdings {
     return "";
   }
 
-  void report(int rank, int first, int end, const std::string& fault,
-              std::vector<Problem>& problems) const {
+  void report(int rank, int first, int end, const std::string& fault, Problems& problems) const {
     const Piece last = intervals_.piece(end - 1);
     std::string text = fmt::format("in the end elements [{}, {}) {}",
                                    intervals_.piece(first).offset, last.offset + last.count, fault);
     const int writer = writer_[slot(rank, first)];
     if (writer < 0) {
-      problems.push_back({rank, -1, -1, std::move(text) + "; nothing was ever written to them"});
+      problems.add([&] {
+        return Problem{rank, -1, -1, std::move(text) + "; nothing was ever written to them"};
+      });
     } else {
-      problems.push_back(table_.problemAt(writer, std::move(text) + "; last written here"));
+      problems.add(
+          [&] { return table_.problemAt(writer, std::move(text) + "; last written here"); });
     }
   }
 
@@ -279,6 +286,7 @@ class Holdings {
   std::vector<std::size_t> reader_;                     ///< highest layer that has read
   std::vector<std::size_t> layerOf_;                    ///< by lane
   std::unordered_map<int, std::vector<Held>> arrived_;  ///< receive -> what it brings
+  std::int64_t underWay_ = 0;                           ///< of all of these
 };
 
 /// Whether they are empty, or each lane once.
@@ -293,7 +301,7 @@ bool areLayers(std::span<const int> layers, int lanes) {
 
 /// Names what the first stuck operation of every lane is waiting for.
 void reportStuck(const OpTable& table, const Replay& replay, std::string_view when,
-                 std::vector<Problem>& problems) {
+                 Problems& problems) {
   for (int chain = 0; chain < table.chains(); ++chain) {
     for (int op = table.firstOf(chain); op < table.firstOf(chain + 1); ++op) {
       if (replay.isDone(op)) continue;
@@ -311,8 +319,10 @@ void reportStuck(const OpTable& table, const Replay& replay, std::string_view wh
           why = fmt::format("lane {} op {}", table[target].lane, table.positionOf(target));
         }
       }
-      problems.push_back(table.problemAt(
-          op, fmt::format("deadlock{}: {} waits for {}", when, kindName(entry.kind), why)));
+      problems.add([&] {
+        return table.problemAt(
+            op, fmt::format("deadlock{}: {} waits for {}", when, kindName(entry.kind), why));
+      });
       break;
     }
   }
@@ -343,23 +353,28 @@ Status tooMuch(std::string_view what) {
                 what);
 }
 Status tooMuch(const ProofWork& work, std::string_view stage) {
+  if (work.tooLarge() > 0) {
+    return tooMuch(fmt::format("a table of {} bytes, and at most {}, in {}", work.tooLarge(),
+                               work.mostBytes(), stage));
+  }
   return tooMuch(fmt::format("more than {} million steps, in {}", work.most() / 1'000'000, stage));
 }
 
 Status verifyTable(const OpTable& table, const Schedule& schedule, const VerifyOptions& options,
-                   ProofWork& work, std::vector<Problem>& problems) {
+                   ProofWork& work, Problems& problems) {
   if (!areLayers(schedule.layers(), table.lanes())) {
-    problems.push_back({-1, -1, -1, "its layers are not each of its lanes once"});
+    problems.add([&] { return Problem{-1, -1, -1, "its layers are not each of its lanes once"}; });
     return okStatus();
   }
   const Target target(schedule.collective(), schedule.root(), table.ranks(), table.elements());
   const Intervals intervals(table, target.cuts(), work);
   if (work.isOver()) return tooMuch(work, "the cutting of its data into pieces");
-  if (const auto held = std::int64_t{table.ranks()} * intervals.count(); held > kMostHeld) {
+  const std::int64_t most = work.mostBytes() / kBytesOfHeld;
+  if (const auto held = std::int64_t{table.ranks()} * intervals.count(); held > most) {
     return tooMuch(
         fmt::format("{} pieces of data on {} ranks, and {} of all ranks can be told "
                     "apart",
-                    intervals.count(), table.ranks(), kMostHeld));
+                    intervals.count(), table.ranks(), most));
   }
   Holdings holdings(table, intervals, target, schedule.layers(), work);
   EventOrder order(table);
@@ -397,18 +412,17 @@ Status verifyTable(const OpTable& table, const Schedule& schedule, const VerifyO
 Result<VerifyReport> verifySchedule(const Schedule& schedule, const VerifyOptions& options) {
   VerifyReport report;
   report.ranks = schedule.ranks();
-  ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, report.problems));
+  Problems problems(at(options.maxProblems));
+  ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, problems));
   report.operations = table.size();
-  ProofWork work(options.mostWork);
-  if (report.problems.empty()) {
-    RETURN_IF_ERROR(verifyTable(table, schedule, options, work, report.problems));
+  ProofWork work(options.mostWork, options.mostBytes);
+  if (problems.empty()) {
+    RETURN_IF_ERROR(verifyTable(table, schedule, options, work, problems));
   }
   report.work = work.spent();
-  const auto limit = at(options.maxProblems);
-  if (report.problems.size() > limit) {
-    report.moreProblems = static_cast<std::int64_t>(report.problems.size() - limit);
-    report.problems.resize(limit);
-  }
+  report.problems = problems.kept();
+  report.moreProblems = problems.count() - std::ssize(report.problems);
+  report.countedAll = !problems.areEnough();
   return report;
 }
 

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "resilient_ccl/schedule/op_table.h"
+#include "resilient_ccl/schedule/problems.h"
+#include "resilient_ccl/schedule/proof_work.h"
+#include "resilient_ccl/schedule/schedule.h"
 
 namespace faultline::schedule {
 
@@ -16,6 +18,8 @@ struct VerifyOptions {
   int maxProblems = 50;
   /// Steps of work (proof_work.h) after which the proof is given up: a minute or two.
   std::int64_t mostWork = std::int64_t{1} << 37;
+  /// Bytes of each table that the proof makes; one that needs a larger one is given up.
+  std::int64_t mostBytes = ProofWork::kMostBytes;
 };
 
 struct VerifyReport {
@@ -23,6 +27,7 @@ struct VerifyReport {
   std::int64_t operations = 0;
   std::vector<Problem> problems;
   std::int64_t moreProblems = 0;  ///< beyond maxProblems
+  bool countedAll = true;         ///< false: there are at least so many
   std::int64_t work = 0;          ///< what the proof took, as mostWork counts
 
   bool ok() const { return problems.empty(); }

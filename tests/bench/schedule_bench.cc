@@ -42,7 +42,7 @@ void load(benchmark::State& state, const std::string& algorithm) {
   const auto schedule = make(algorithm, 64, 16);
   std::int64_t ops = 0;
   for (auto _ : state) {
-    std::vector<Problem> problems;
+    Problems problems;
     const auto table = OpTable::load(*schedule, problems);
     if (!table.ok() || !problems.empty()) state.SkipWithError("the schedule is wrong");
     ops += table->size();
@@ -55,7 +55,7 @@ BENCHMARK_CAPTURE(load, optcc, "optcc")->Unit(benchmark::kMillisecond);
 /// All operations issued and completed in the order that the rules allow.
 void replay(benchmark::State& state, const std::string& algorithm) {
   const auto schedule = make(algorithm, 64, 16);
-  std::vector<Problem> problems;
+  Problems problems;
   const auto table = OpTable::load(*schedule, problems);
   std::int64_t ops = 0;
   for (auto _ : state) {

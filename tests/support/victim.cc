@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "tests/support/poll_until.h"
 #include "tests/support/usual_signals.h"
 
@@ -17,6 +19,10 @@ Victim::Victim(const std::vector<std::string>& arguments, Listen listen,
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
   output_.reset(ends[0]);
   const UniqueFd writeEnd(ends[1]);
+  int started[2];
+  if (::pipe2(started, O_CLOEXEC) != 0) return;
+  const UniqueFd runs(started[0]);
+  UniqueFd startsYet(started[1]);
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -29,6 +35,11 @@ Victim::Victim(const std::vector<std::string>& arguments, Listen listen,
     ::_exit(127);
   }
   ::setpgid(pid_, pid_);  // also here: whichever comes first
+  // Until it is a program of its own it holds all that this one does, namespaces, too.
+  startsYet.reset();
+  char nothing = 0;
+  while (::read(runs.get(), &nothing, 1) < 0 && errno == EINTR) {
+  }
 }
 
 Victim::~Victim() {

@@ -20,8 +20,6 @@ constexpr Duration kCounterInterval = 20ms;  // as the bins of the series
 // For agents to end what they have started, and ssh to tell.
 constexpr Duration kEndBudget = 2s;
 
-Status givenUp(std::string_view what) { return errorf(Code::kAborted, "{} was given up", what); }
-
 std::string signedTime(Duration time) {
   const std::string text = formatDuration(time < Duration::zero() ? -time : time);
   return (time < Duration::zero() ? "-" : "+") + text;
@@ -32,7 +30,9 @@ std::string signedTime(Duration time) {
 Cluster::Cluster(HostsSpec spec)
     : site::Cluster({}),
       spec_(std::move(spec)),
-      agents_([this](int host, const std::string& what) { return lostAgent(host, what); }) {}
+      agents_([this](int host, const std::string& what, bool lives) {
+        return lostAgent(host, what, lives);
+      }) {}
 
 Cluster::~Cluster() {
   for (Connection& connection : connections_) connection.hangUp();
@@ -43,6 +43,7 @@ Cluster::~Cluster() {
 }
 
 Status Cluster::build(const GiveUp& giveUp) {
+  agents_.giveUpWhen(giveUp);
   RETURN_IF_ERROR(connect(giveUp));
   RETURN_IF_ERROR(addAgents(giveUp));
   ASSIGN_OR_RETURN(facts_, readFacts(giveUp));
@@ -69,7 +70,7 @@ Status Cluster::connect(const GiveUp& giveUp) {
   for (const Connection& connection : connections_) waiting.push_back({connection.fd(), POLLIN, 0});
   int left = hosts();
   while (left > 0) {
-    if (giveUp()) return givenUp("to connect to the hosts");
+    RETURN_IF_ERROR(unlessGivenUp(giveUp, "connect to the hosts"));
     ::poll(waiting.data(), waiting.size(), static_cast<int>(toMilliseconds(kPause)));
     for (std::size_t host = 0; host < waiting.size(); ++host) {
       if (waiting[host].fd < 0 || waiting[host].revents == 0) continue;
@@ -94,7 +95,7 @@ Status Cluster::listenUntil(const Done& done, const GiveUp& giveUp, const char* 
   for (int host = 0; host < hosts(); ++host) {
     while (!done(host)) {
       RETURN_IF_ERROR(agents_.listen(kPause));
-      if (giveUp()) return givenUp(what);
+      RETURN_IF_ERROR(unlessGivenUp(giveUp, what));
       if (now() < deadline) continue;
       return errorf(Code::kDeadlineExceeded, "host {}: {}: no answer within {}", name(host), what,
                     formatDuration(kAnswerBudget));
@@ -136,11 +137,13 @@ Status Cluster::watchCounters(const GiveUp& giveUp) {
                      "read its counters");
 }
 
-Status Cluster::lostAgent(int host, const std::string& what) {
+Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
   Connection& connection = connections_[static_cast<std::size_t>(host)];
   const std::string who = isLocal() ? "its agent" : "ssh";
-  const std::string why = fmt::format("host {} (node {}) is lost: its agent {} ({}: {})",
-                                      name(host), host, what, who, connection.howItEnded());
+  std::string why = fmt::format("host {} (node {}) is lost: its agent {}", name(host), host, what);
+  // One that hangs, perhaps, ends with its lifeline, or its lease.
+  if (lives) connection.hangUp();
+  if (!lives) why += fmt::format(" ({}: {})", who, connection.howItEnded());
   if (lost_.empty()) lost_ = why;
   return Status(Code::kUnavailable, why);
 }

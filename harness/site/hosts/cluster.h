@@ -42,7 +42,7 @@ class Cluster final : public site::Cluster {
   Status watchCounters(const GiveUp& giveUp);
   template <typename Done>
   Status listenUntil(const Done& done, const GiveUp& giveUp, const char* what);
-  Status lostAgent(int host, const std::string& what);
+  Status lostAgent(int host, const std::string& what, bool lives);
 
   HostsSpec spec_;
   Choice choice_;

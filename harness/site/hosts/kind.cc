@@ -22,9 +22,10 @@ constexpr std::int64_t kRankDescriptors = 40;
 
 site::Refusal refusal(const injector::FaultKind& kind,
                       const injector::FaultParameters& /*parameters*/) {
-  return {"kind", fmt::format("{}: hosts have no service yet that makes faults: run this scenario "
-                              "without its faults, or write 'cluster: {{kind: netns}}'",
-                              kind.name)};
+  return {std::string(site::kRefusedKind),
+          fmt::format("{}: nodes of this cluster have no service yet that makes faults: run the "
+                      "scenario without them there",
+                      kind.name)};
 }
 
 site::Footprint footprint(const site::ClusterSpec& spec) {

@@ -1,10 +1,15 @@
 #include "harness/site/netns/cluster.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/refused_calls.h"
@@ -30,8 +35,6 @@ constexpr int kPauseMilliseconds = 1;
 // in a hundred took more than 50 ms longer than the fault. The patience is the usual one.
 constexpr netlink::AddressQuestions kAddressQuestions{.pause = 10ms, .patience = 3s};
 
-// To execute a program takes milliseconds, but on a machine that is busy with others.
-constexpr Duration kAgentBudget = 30s;
 // One that has closed its messages is on its way out.
 constexpr Duration kExitBudget = 200ms;
 
@@ -83,15 +86,19 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const ClusterSpec& spec) {
 Cluster::Cluster(const ClusterSpec& spec)
     : site::Cluster(site::plannedNetwork(spec.nodes, spec.rails)),
       spec_(spec),
-      agents_([this](int node, const std::string& what) { return lostAgent(node, what); }) {}
+      agents_([this](int node, const std::string& what, bool lives) {
+        return lostAgent(node, what, lives);
+      }) {}
 
-Status Cluster::build(const GiveUp& /*giveUp*/) {  // it takes some milliseconds
-  return explain(construct()).withContext("make the cluster");
+Status Cluster::build(const GiveUp& giveUp) {
+  agents_.giveUpWhen(giveUp);
+  return explain(construct(giveUp)).withContext("make the cluster");
 }
 
-Status Cluster::construct() {
+Status Cluster::construct(const GiveUp& giveUp) {
   RETURN_IF_ERROR(addSwitch());
   for (int node = 0; node < spec_.nodes; ++node) {
+    RETURN_IF_ERROR(unlessGivenUp(giveUp, fmt::format("node {}", node)));
     const Status status = addNode(node);
     if (!status.ok()) return status.withContext(fmt::format("node {}", node));
   }
@@ -102,7 +109,7 @@ Status Cluster::construct() {
   }
   ASSIGN_OR_RETURN(netlink::CounterFile file, netlink::CounterFile::open(switch_namespace_.get()));
   counter_file_.emplace(std::move(file));
-  RETURN_IF_ERROR(awaitOperational());
+  RETURN_IF_ERROR(awaitOperational(giveUp));
   return spec_.tooManyNeighbours() ? introduceNodes() : okStatus();
 }
 
@@ -118,7 +125,7 @@ Cluster::~Cluster() {
   }
 }
 
-Status Cluster::awaitOperational() {
+Status Cluster::awaitOperational(const GiveUp& giveUp) {
   const TimePoint deadline = now() + kOperationalBudget;
   std::vector<netlink::Socket*> sockets{switch_socket_.get()};
   for (const Node& node : nodes_) sockets.push_back(node.socket.get());
@@ -135,6 +142,7 @@ Status Cluster::awaitOperational() {
         return errorf(Code::kDeadlineExceeded, "{} did not come up within {}", waiting->name,
                       formatDuration(kOperationalBudget));
       }
+      RETURN_IF_ERROR(unlessGivenUp(giveUp, waiting->name));
       ::poll(nullptr, 0, kPauseMilliseconds);
     }
   }
@@ -286,19 +294,22 @@ Status Cluster::needAgents(const std::vector<int>& nodes) {
                                 {.networkNamespace = network}));
     agent_processes_.insert_or_assign(node, std::move(*process));
   }
-  return agents_.awaitReady(kAgentBudget);
+  return agents_.awaitReady();
 }
 
-Status Cluster::lostAgent(int node, const std::string& what) {
-  const auto process = agent_processes_.find(node);
-  auto ended = process == agent_processes_.end()
-                   ? Result<launch::ExitStatus>(errorf(Code::kInternal, "{}", what))
-                   : process->second.waitFor(kExitBudget);
-  const bool died = ended.ok() && !ended->ok();  // and has not said why it ends
-  // One that lives, and is of no use any more, ends, and so does all that it has started.
-  if (process != agent_processes_.end()) agent_processes_.erase(process);
-  return errorf(Code::kUnavailable, "the agent of node {} {}", node,
-                died ? "is gone: " + ended->toString() : what);
+Status Cluster::lostAgent(int node, const std::string& what, bool lives) {
+  std::string why = what;
+  if (const auto process = agent_processes_.find(node); process != agent_processes_.end()) {
+    if (lives) {
+      why += ", and was killed";
+    } else if (const auto ended = process->second.waitFor(kExitBudget);
+               ended.ok() && !ended->ok()) {
+      why = "is gone: " + ended->toString();  // and has not said why it ends
+    }
+    // One that lives, and is of no use any more, ends, and so does all that it has started.
+    agent_processes_.erase(process);
+  }
+  return errorf(Code::kUnavailable, "the agent of node {} {}", node, why);
 }
 
 Result<std::unique_ptr<site::Processes>> Cluster::startRanks(

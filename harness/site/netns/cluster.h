@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -79,11 +81,11 @@ class Cluster final : public site::Cluster {
     netlink::MacAddress management_mac{};
     std::vector<netlink::MacAddress> rail_macs;
   };
-  Status construct();
+  Status construct(const GiveUp& giveUp);
   Status addSwitch();
   Status addNode(int index);
   int nicIndex(int node, int rail) const;
-  Status awaitOperational();
+  Status awaitOperational(const GiveUp& giveUp);
   /// Returns the address of the NIC.
   Result<netlink::MacAddress> connect(Node& node, const netlink::VethEnd& nic,
                                       const netlink::VethEnd& port, int bridge,
@@ -91,7 +93,7 @@ class Cluster final : public site::Cluster {
   Status introduceNodes();
   /// Starts the agents of those nodes that have none.
   Status needAgents(const std::vector<int>& nodes);
-  Status lostAgent(int node, const std::string& what);
+  Status lostAgent(int node, const std::string& what, bool lives);
 
   ClusterSpec spec_;
   UniqueFd switch_namespace_;

@@ -1,5 +1,7 @@
 #include "harness/site/netns/cluster_plan.h"
 
+#include <fmt/format.h>
+
 namespace faultline::netns {
 namespace {
 

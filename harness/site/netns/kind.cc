@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <memory>
+#include <string>
+
 #include "harness/site/netns/cluster.h"
 #include "harness/site/netns/machine_checks.h"
 #include "injector/faults/registry.h"
@@ -22,9 +26,9 @@ constexpr std::int64_t kAgentDescriptors = 7;
 site::Refusal refusal(const injector::FaultKind& kind,
                       const injector::FaultParameters& /*parameters*/) {
   if (!injector::isOfRdmaDevices(kind.name)) return {};
-  return {"kind",
-          fmt::format("{}: nodes of this cluster have no RDMA devices: write 'cluster: {{kind: "
-                      "rdma_vm}}', or strike one of this machine by 'faultline inject'",
+  return {std::string(site::kRefusedKind),
+          fmt::format("{}: nodes of this cluster have no RDMA devices; 'faultline inject' strikes "
+                      "those of this machine",
                       kind.name)};
 }
 

@@ -1,6 +1,7 @@
 #include "harness/site/netns/probe.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/pkt_cls.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,13 +9,19 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/unique_fd.h"
 #include "harness/launch/privileges.h"
+#include "harness/site/netns/kind.h"
 #include "harness/site/netns/sysctl.h"
+#include "injector/faults/registry.h"
 #include "injector/netlink/address.h"
 #include "injector/netlink/counters.h"
 #include "injector/netlink/drop_filter.h"
@@ -28,7 +35,9 @@
 namespace faultline::netns {
 namespace {
 
-constexpr const char* kNoCluster = "clusters of kind netns";
+using injector::faultsThatNeed;
+using injector::KernelMechanism;
+
 constexpr int kNearIndex = 100;
 constexpr int kFarIndex = 200;
 constexpr int kBridgeIndex = 300;
@@ -43,14 +52,14 @@ class Trials {
  public:
   using Step = std::function<Status()>;
 
-  bool attempt(const char* name, const char* cost, const Step& step) {
+  bool attempt(const char* name, const std::string& cost, const Step& step) {
     const Status status =
         blocked_.empty() ? step() : errorf(Code::kUnsupported, "not tried: needs {}", blocked_);
     found_.push_back({name, status.ok(), status.message(), status.ok() ? "" : cost});
     return status.ok();
   }
   /// As attempt(), for what everything after it needs.
-  void need(const char* name, const char* cost, const Step& step) {
+  void need(const char* name, const std::string& cost, const Step& step) {
     if (!attempt(name, cost, step) && blocked_.empty()) blocked_ = name;
   }
   const std::vector<Capability>& found() const { return found_; }
@@ -63,6 +72,7 @@ class Trials {
 Status writable(int namespace_fd) { return writeSysctls(namespace_fd, clusterSysctls()); }
 
 std::vector<Capability> tryEverything() {
+  const std::string all = fmt::format("clusters of kind {}", kKind.name);
   Trials trials;
   UniqueFd near_fd;
   UniqueFd far_fd;
@@ -74,13 +84,13 @@ std::vector<Capability> tryEverything() {
     near.emplace(std::move(socket));
     return okStatus();
   };
-  trials.need("privileges", kNoCluster, [] { return launch::enterPrivileges().status(); });
-  trials.need("network namespace", kNoCluster, open);
-  trials.attempt("network settings", kNoCluster, [&] { return writable(near_fd.get()); });
-  trials.need("veth", kNoCluster, [&] {
+  trials.need("privileges", all, [] { return launch::enterPrivileges().status(); });
+  trials.need("network namespace", all, open);
+  trials.attempt("network settings", all, [&] { return writable(near_fd.get()); });
+  trials.need("veth", all, [&] {
     return netlink::createVeth(*near, {"near", kNearIndex}, far_fd.get(), {"far", kFarIndex});
   });
-  trials.need("port up and down", kNoCluster, [&]() -> Status {
+  trials.need("port up and down", all, [&]() -> Status {
     RETURN_IF_ERROR(netlink::setUp(*near, kNearIndex, true));
     RETURN_IF_ERROR(netlink::setUp(*near, kNearIndex, false));
     return netlink::setUp(*near, kNearIndex, true);
@@ -89,37 +99,40 @@ std::vector<Capability> tryEverything() {
                  [&] { return netlink::readCounters(*near, kNearIndex).status(); });
   trials.attempt("packet socket", "evidence by probes when the job itself gives no load",
                  [&] { return netlink::FrameSocket::open(*near, kNearIndex, 0).status(); });
-  trials.attempt("htb and u32", "rail_rate, and the fault throttle", [&]() -> Status {
-    RETURN_IF_ERROR(netlink::installShaper(*near, kNearIndex, kTrialRate));
-    return netlink::setShaperRate(*near, kNearIndex, kTrialRate / 2);
-  });
-  trials.attempt("clsact and cls_bpf", "the faults loss and one_way_loss", [&]() -> Status {
-    constexpr netlink::DropRule kAll;
-    RETURN_IF_ERROR(netlink::addDropRules(*near, kNearIndex, std::span(&kAll, 1)));
-    return netlink::removeDropRules(*near, kNearIndex);
-  });
+  trials.attempt("htb and u32", "rail_rate, and " + faultsThatNeed(KernelMechanism::kShaper),
+                 [&]() -> Status {
+                   RETURN_IF_ERROR(netlink::installShaper(*near, kNearIndex, kTrialRate));
+                   return netlink::setShaperRate(*near, kNearIndex, kTrialRate / 2);
+                 });
+  trials.attempt("clsact and cls_bpf", faultsThatNeed(KernelMechanism::kDropFilter),
+                 [&]() -> Status {
+                   constexpr netlink::DropRule kAll;
+                   RETURN_IF_ERROR(netlink::addDropRules(*near, kNearIndex, std::span(&kAll, 1)));
+                   return netlink::removeDropRules(*near, kNearIndex);
+                 });
   trials.attempt(
-      "eBPF programs for packets", "faults that look at every packet (docs/faults.md)",
+      "eBPF programs for packets", faultsThatNeed(KernelMechanism::kPacketProgram),
       [&]() -> Status {
         const netlink::PacketProgram none{.code =
                                               netlink::PacketCode().leave(TC_ACT_UNSPEC).finish()};
         RETURN_IF_ERROR(netlink::addPacketPrograms(*near, kNearIndex, std::span(&none, 1)));
         return netlink::removePacketPrograms(*near, kNearIndex);
       });
-  trials.attempt("SOCK_DESTROY", "the fault connection_reset (how: reset)", [&]() -> Status {
+  trials.attempt("SOCK_DESTROY", faultsThatNeed(KernelMechanism::kSocketDestroy), [&]() -> Status {
     ASSIGN_OR_RETURN(auto connections, netlink::TcpConnections::open(near_fd.get()));
     return connections.requireDestroy();
   });
-  trials.need("bridge", kNoCluster, [&]() -> Status {
+  trials.need("bridge", all, [&]() -> Status {
     RETURN_IF_ERROR(netlink::createBridge(*near, "bridge", kBridgeIndex));
     RETURN_IF_ERROR(netlink::setUp(*near, kBridgeIndex, true));
     return netlink::enslave(*near, kNearIndex, kBridgeIndex);
   });
-  trials.attempt("bridge port state", "the faults blackhole and path_flap", [&]() -> Status {
-    ASSIGN_OR_RETURN(netlink::Socket far, netlink::Socket::open(far_fd.get()));
-    RETURN_IF_ERROR(netlink::setUp(far, kFarIndex, true));
-    return netlink::setBridgePortState(*near, kNearIndex, netlink::BridgePortState::kDisabled);
-  });
+  trials.attempt(
+      "bridge port state", faultsThatNeed(KernelMechanism::kBridgePortState), [&]() -> Status {
+        ASSIGN_OR_RETURN(netlink::Socket far, netlink::Socket::open(far_fd.get()));
+        RETURN_IF_ERROR(netlink::setUp(far, kFarIndex, true));
+        return netlink::setBridgePortState(*near, kNearIndex, netlink::BridgePortState::kDisabled);
+      });
   return trials.found();
 }
 

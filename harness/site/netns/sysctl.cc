@@ -1,9 +1,11 @@
 #include "harness/site/netns/sysctl.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <cstddef>
 #include <iterator>
+#include <utility>
 
 namespace faultline::rdma_vm {
 namespace {

@@ -10,10 +10,13 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "harness/agent/agent.h"

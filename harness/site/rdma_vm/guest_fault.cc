@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/units.h"
 #include "harness/site/rdma_vm/vm_plan.h"
@@ -13,6 +14,8 @@ namespace faultline::rdma_vm {
 namespace {
 
 constexpr Duration kAnswerPoll = 1ms;
+// For an answer that nobody waits for any more. Most guests need less.
+constexpr Duration kLastBudget = 1s;
 
 }  // namespace
 
@@ -59,20 +62,24 @@ Status GuestFault::apply() {
 
 Status GuestFault::revert() {
   if (!applied_) return okStatus();
+  const Status status = takeBack();
+  if (status.ok() || status.code() == Code::kAborted) applied_ = false;
+  return applied_ ? status : okStatus();
+}
+
+Status GuestFault::takeBack() {
   if (asked_) {  // evidence that nobody waited for, or a call that took too long
-    const auto late = await();
+    const auto late = await(/*matters=*/true);
     if (late.ok()) take(*late, TimePoint::min());
     if (asked_) return late.status();  // what comes yet would be taken for the answer to this call
   }
-  RETURN_IF_ERROR(change(wire::FaultCall::kRevert));
-  applied_ = false;
-  return okStatus();
+  return change(wire::FaultCall::kRevert);
 }
 
 Status GuestFault::change(wire::FaultCall call) {
   const TimePoint before = now();
   RETURN_IF_ERROR(ask(call));
-  ASSIGN_OR_RETURN(const wire::HolderAnswer answer, await());
+  ASSIGN_OR_RETURN(const wire::HolderAnswer answer, await(call == wire::FaultCall::kRevert));
   if (answer.lapsed) lapsed_ = answer.lapsed;
   mechanism_ = answer.mechanism;
   // To apply it changes something for the first time, so that the error of the clocks cannot put
@@ -123,11 +130,15 @@ Status GuestFault::ask(wire::FaultCall call) {
   return okStatus();
 }
 
-Result<wire::HolderAnswer> GuestFault::await() {
-  const TimePoint deadline = now() + answer_budget_;
+Result<wire::HolderAnswer> GuestFault::await(bool matters) {
+  const TimePoint asked = now();
+  const TimePoint deadline = asked + answer_budget_;
   for (;;) {
     ASSIGN_OR_RETURN(const std::optional<wire::HolderAnswer> answer, look());
     if (answer) return *answer;
+    if (now() >= asked + (matters ? kLastBudget : Duration::zero())) {
+      RETURN_IF_ERROR(unlessGivenUp(stop_, fmt::format("{} in host {}", held_.kind, host_)));
+    }
     if (now() >= deadline) {
       return errorf(Code::kDeadlineExceeded, "{} in host {} has not answered for {}", held_.kind,
                     host_, formatDuration(answer_budget_));

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "base/give_up.h"
 #include "base/status.h"
 #include "harness/site/rdma_vm/holder_line.h"
 #include "injector/fault.h"
@@ -32,9 +35,12 @@ class GuestFault final : public injector::Fault {
   /// Starts the holder, the first time. What it answers is returned as the fault's own; besides
   /// kUnavailable when the holder has ended, kDeadlineExceeded when it does not answer.
   Status prepare() override;
+  void stopWhen(std::function<bool()> stop) override { stop_ = std::move(stop); }
   Status apply() override;
   /// An error of what the fault does over time, in the guest, is returned here.
   Status step(TimePoint now) override;
+  /// Once it was told to stop, a guest that says nothing is not waited for: it is switched off, and
+  /// the fault with it.
   Status revert() override;
   std::string mechanism() const override { return mechanism_; }
   std::optional<TimePoint> lapsedAt() const override { return lapsed_; }
@@ -47,8 +53,10 @@ class GuestFault final : public injector::Fault {
 
  private:
   Status ask(wire::FaultCall call);
-  /// Waits for the answer to what was asked.
-  Result<wire::HolderAnswer> await();
+  /// Waits for the answer to what was asked. kAborted when it was told to stop: where the answer
+  /// `matters`, a little later.
+  Result<wire::HolderAnswer> await(bool matters = false);
+  Status takeBack();
   /// Takes in what the holder has said: the answer, once it is there.
   Result<std::optional<wire::HolderAnswer>> look();
   /// Records what has changed, and not earlier than that.
@@ -60,6 +68,7 @@ class GuestFault final : public injector::Fault {
   int host_;
   wire::HeldFault held_;
   Duration answer_budget_;
+  GiveUp stop_;
   std::optional<int> holder_;
   std::optional<wire::FaultCall> asked_;  ///< not answered yet
   std::string mechanism_;

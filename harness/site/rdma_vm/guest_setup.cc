@@ -10,6 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/units.h"

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -55,8 +58,9 @@ site::Refusal refusal(const injector::FaultKind& kind,
     for (const injector::FaultKind& row : injector::faultKinds()) {
       if (isPossible(row)) possible.push_back(row.name);
     }
-    return {"kind", fmt::format("{}: a cluster of kind {} has only {}", kind.name, kKind.name,
-                                join(possible, ", "))};
+    return {std::string(site::kRefusedKind),
+            fmt::format("{}: a cluster of kind {} has only {}", kind.name, kKind.name,
+                        join(possible, ", "))};
   }
   if (parameters.has(kHow) && parameters.get<std::string>(kHow) != kCarrier) {
     return {kHow, fmt::format("how: a cluster of kind {} pulls the cable outside of the guest: "
@@ -85,8 +89,9 @@ site::Footprint footprint(const site::ClusterSpec& spec) {
 std::vector<site::MachineCheck> checkMachine() {
   std::vector<site::MachineCheck> checks;
   for (const Need& need : laboratoryNeeds()) {
-    checks.push_back({"soft-RoCE in guests of qemu (not needed for netns clusters)", need.name,
-                      need.ok, false, need.found, "clusters of kind rdma_vm, and faultline lab",
+    checks.push_back({"soft-RoCE in guests of qemu (not needed for other clusters)", need.name,
+                      need.ok, false, need.found,
+                      fmt::format("clusters of kind {}, and faultline lab", kKind.name),
                       "no real verbs here, unless the machine has RDMA devices", need.remedy});
   }
   return checks;
@@ -108,6 +113,7 @@ constinit const site::Kind kKind{.name = "rdma_vm",
                                      "a guest of qemu with an RDMA device (rxe) on each "
                                      "rail per node, for programs that are not ours",
                                  .most = VmSpec::kMost,
+                                 .rdmaDevices = true,
                                  .ownKernels = true,
                                  .refusal = refusal,
                                  .footprint = footprint,

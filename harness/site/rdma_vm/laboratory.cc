@@ -9,8 +9,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <utility>
+#include <variant>
 
 #include "base/limits.h"
 #include "base/units.h"
@@ -29,6 +35,9 @@ constexpr Duration kRailStateBudget = 30s;
 // From SIGTERM to SIGKILL of a program whose limit is over, and for what it printed to come back.
 constexpr Duration kGrace = 2s;
 constexpr Duration kOutputBudget = 60s;
+// The same when nobody waits any more.
+constexpr Duration kLastGrace = 500ms;
+constexpr Duration kLastOutputBudget = 3s;
 constexpr std::int64_t kMostOutput = 4 << 20;  // of each file, through the virtio port
 constexpr std::size_t kConsoleSize = 1 << 20;
 constexpr std::size_t kConsoleTail = 2000;
@@ -77,7 +86,7 @@ Result<Laboratory::Files> Laboratory::findFiles() {
 }
 
 Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const Files& files,
-                                                     const std::function<bool()>& giveUp) {
+                                                     const GiveUp& giveUp) {
   RETURN_IF_ERROR(spec.check());
   ASSIGN_OR_RETURN(SwitchPorts ports, SwitchPorts::create(spec.hosts, spec.nics()));
   std::string shared;
@@ -117,14 +126,15 @@ Result<std::unique_ptr<Laboratory>> Laboratory::boot(const VmSpec& spec, const F
   ASSIGN_OR_RETURN(launch::Process room, launch::Process::spawn(options));
   std::unique_ptr<Laboratory> laboratory(new Laboratory(spec, std::move(ports), std::move(room)));
   laboratory->hosts_ = std::move(hosts);
+  laboratory->agents_.giveUpWhen(giveUp);
   far_ends.clear();  // whoever waits for a guest must see its end
-  RETURN_IF_ERROR(laboratory->awaitReady(giveUp).withContext("boot the soft-RoCE laboratory"));
+  RETURN_IF_ERROR(laboratory->awaitReady().withContext("boot the soft-RoCE laboratory"));
   return laboratory;
 }
 
 Laboratory::~Laboratory() = default;
 
-Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
+Status Laboratory::awaitReady() {
   const TimePoint deadline = now() + spec_.bootBudget;
   for (int host = 0; host < spec_.hosts; ++host) {
     const wire::ToGuest setup(
@@ -140,11 +150,11 @@ Status Laboratory::awaitReady(const std::function<bool()>& giveUp) {
       if (!agents_.isReady(host)) waiting = host;
     }
     if (waiting < 0) break;
-    if (giveUp && giveUp()) return errorf(Code::kAborted, "given up while hosts were booting");
+    RETURN_IF_ERROR(unlessGivenUp(waiting, "it was booting"));
     if (now() < deadline) continue;
     return brokenHost(waiting, "is not ready after " + formatDuration(spec_.bootBudget));
   }
-  for (Host& host : hosts_) RETURN_IF_ERROR(host.qmp.begin(kQmpBudget));
+  for (Host& host : hosts_) RETURN_IF_ERROR(host.qmp.begin(kQmpBudget, agents_.giveUp()));
   return okStatus();
 }
 
@@ -179,6 +189,10 @@ Status Laboratory::brokenHost(int host, const std::string& what) const {
   const std::string console = consoleTail(host);
   return errorf(Code::kUnavailable, "host {} {}; the end of its console:\n{}", host, what,
                 console.empty() ? "(nothing)" : console);
+}
+
+Status Laboratory::unlessGivenUp(int host, std::string_view what) const {
+  return faultline::unlessGivenUp(agents_.giveUp(), fmt::format("host {}, when {}", host, what));
 }
 
 Status Laboratory::checkHost(int host) const {
@@ -220,30 +234,29 @@ Status Laboratory::lostHost(int host, const std::string& what) {
 
 void Laboratory::lookAtJobs() {
   for (auto& [id, job] : jobs_) {
-    if (const auto started = agents_.started(id); started && !started->ok() && !job.gone) {
-      job.gone = true;
+    if (const auto started = agents_.started(id); started && !started->ok() && !job.refused) {
+      job.refused = true;
       job.problem = started->message();
     }
     while (const auto said = agents_.guardSaid(id)) guardMessage(job, *said);
     const auto printed = agents_.output(id);
     if (!printed || job.output) continue;
     const wire::Printed first = printed->empty() ? wire::Printed{} : printed->front();
+    const launch::ExitStatus withItsGuard{.signal = SIGKILL};
     job.output =
-        RunOutput{job.exit.value_or(launch::ExitStatus{}), job.timedOut, first.out, first.err};
+        RunOutput{job.exit.value_or(withItsGuard), job.timedOut, first.out, first.err, job.problem};
   }
 }
 
 void Laboratory::guardMessage(Job& job, const wire::FromGuard& message) {
-  const auto isLost = [&job](const std::string& why) {
-    job.gone = true;
-    job.problem = why;
-  };
-  if (const auto* const ended = std::get_if<wire::GuardedEnded>(&message)) {
+  if (std::holds_alternative<wire::GuardStarted>(message)) {
+    job.begun = true;
+  } else if (const auto* const ended = std::get_if<wire::GuardedEnded>(&message)) {
     job.exit = launch::ExitStatus{ended->code, ended->signal};
   } else if (const auto* const gone = std::get_if<wire::Gone>(&message)) {
-    isLost(gone->message);
+    job.problem = gone->message;
   } else if (const auto* const error = std::get_if<wire::GuardError>(&message)) {
-    isLost(error->outcome.message);
+    job.problem = error->outcome.message;
   }
 }
 
@@ -259,6 +272,18 @@ Status Laboratory::enforceLimits() {
     }
   }
   return okStatus();
+}
+
+Status Laboratory::endWhatIsGivenUp() {
+  if (!agents_.giveUp() || !agents_.giveUp()()) return okStatus();
+  if (!givenUp_) {
+    givenUp_ = now();
+    for (const auto& [id, job] : jobs_) {
+      if (!job.over()) RETURN_IF_ERROR(agents_.tellGuard(id, wire::EndPrograms{kLastGrace}));
+    }
+  }
+  if (now() < *givenUp_ + kLastOutputBudget) return okStatus();
+  return errorf(Code::kAborted, "the hosts do not say what was printed until the interrupt");
 }
 
 Result<int> Laboratory::start(int host, const RunRequest& request) {
@@ -302,11 +327,14 @@ Status Laboratory::end(int job) {
 Result<RunOutput> Laboratory::finish(int job) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return errorf(Code::kNotFound, "there is no job {}", job);
-  while (!found->second.over()) RETURN_IF_ERROR(poll(kPollInterval));
+  while (!found->second.over()) {
+    RETURN_IF_ERROR(poll(kPollInterval));
+    RETURN_IF_ERROR(endWhatIsGivenUp());
+  }
   const Job ended = std::move(found->second);
   jobs_.erase(found);
   agents_.forget(job);
-  if (ended.output) return *ended.output;
+  if (ended.output && (ended.begun || ended.problem.empty())) return *ended.output;
   return errorf(Code::kIo, "a program on host {} could not be run: {}", ended.host, ended.problem);
 }
 
@@ -331,7 +359,7 @@ Result<std::vector<RunOutput>> Laboratory::runAll(const std::vector<HostRequest>
 Status Laboratory::setCable(int host, int rail, bool plugged) {
   RETURN_IF_ERROR(checkHost(host));
   return hosts_[static_cast<std::size_t>(host)].qmp.setLink(qemuNicName(rail + 1), plugged,
-                                                            kQmpBudget);
+                                                            kQmpBudget, agents_.giveUp());
 }
 
 void Laboratory::setBlocked(int host, int rail, bool blocked) {
@@ -349,6 +377,7 @@ Result<std::vector<wire::RailState>> Laboratory::railStates(int host) {
   for (;;) {
     if (auto rails = toldRails(host)) return *std::move(rails);
     RETURN_IF_ERROR(poll(kPollInterval));
+    RETURN_IF_ERROR(unlessGivenUp(host, "it was to tell of its rails"));
     if (now() > deadline) return brokenHost(host, "does not tell of its rails");
   }
 }

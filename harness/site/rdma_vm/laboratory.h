@@ -1,14 +1,16 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/give_up.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "harness/launch/message_channel.h"
@@ -36,10 +38,11 @@ struct RunRequest {
 
 /// How it went.
 struct RunOutput {
-  launch::ExitStatus exit;
-  bool timedOut = false;  ///< it was ended, because its limit was over
+  launch::ExitStatus exit;  ///< of one that ended with its guard: SIGKILL
+  bool timedOut = false;    ///< it was ended, because its limit was over
   std::string out;
   std::string err;
+  std::string problem{};  ///< why its guard ended before it; empty: it did not
 };
 
 /// Hosts with RDMA on a machine that has none: guests of qemu, in software, with Debian's kernel,
@@ -60,10 +63,10 @@ class Laboratory final : public HolderLine {
   static Result<Files> findFiles();
 
   /// Boots all hosts, and returns when every rxe port of every host is active. Errors tell the end
-  /// of the console of the host that failed. `giveUp` is asked all the time: true ends it, with
-  /// kAborted.
+  /// of the console of the host that failed. `giveUp` is asked by it, and from then on by all that
+  /// waits for a host: kAborted.
   static Result<std::unique_ptr<Laboratory>> boot(const VmSpec& spec, const Files& files,
-                                                  const std::function<bool()>& giveUp = {});
+                                                  const GiveUp& giveUp = {});
   ~Laboratory() override;
 
   const VmSpec& spec() const { return spec_; }
@@ -71,7 +74,9 @@ class Laboratory final : public HolderLine {
   const std::string& guestKernel() const { return guestKernel_; }
 
   /// Runs one program, or one on each of several hosts at the same time, and waits for the last
-  /// end. An error is the laboratory's: what a program does is in its output.
+  /// end. An error is the laboratory's, or that of a program that cannot be run: what one does is
+  /// in its output. Given up, all are ended at once (SIGTERM, and soon SIGKILL), and their output
+  /// is what they have printed by then; kAborted when the hosts do not tell.
   Result<RunOutput> run(int host, const RunRequest& request);
   struct HostRequest {
     int host = 0;
@@ -133,24 +138,33 @@ class Laboratory final : public HolderLine {
   };
   struct Job {
     int host = 0;
-    bool gone = false;
-    std::string problem{};  // why its guard ended early; empty: it did not
+    bool refused = false;
+    bool begun = false;
+    std::string problem{};  // why its guard ended early, or was refused; empty: it did not
     std::optional<launch::ExitStatus> exit{};
     std::optional<RunOutput> output{};
     TimePoint deadline{};
     bool timedOut = false;
     std::optional<TimePoint> endingSince{};
-    bool over() const { return gone || output.has_value(); }
+    bool over() const { return refused || output.has_value(); }
   };
 
   Laboratory(const VmSpec& spec, SwitchPorts ports, launch::Process room)
       : spec_(spec),
         ports_(std::move(ports)),
         room_(std::move(room)),
-        agents_([this](int host, const std::string& what) { return lostHost(host, what); }) {
+        agents_(
+            [this](int host, const std::string& what, bool lives) {
+              return lives ? brokenHost(host, what) : lostHost(host, what);
+            },
+            kPatience) {
     agents_.alsoHear(room_.messages().fd(), [this] { return lookAtRoom(); });
   }
-  Status awaitReady(const std::function<bool()>& giveUp);
+  // A guest in software, on a busy machine, is slow.
+  static constexpr Duration kPatience = 10s;
+
+  Status awaitReady();
+  Status unlessGivenUp(int host, std::string_view what) const;
   Status lookAtRoom();
   Status lookAtBootingHost(int host);
   /// Why that host is gone: the machine room knows, a little later. Never ok.
@@ -159,6 +173,7 @@ class Laboratory final : public HolderLine {
   void lookAtJobs();
   void guardMessage(Job& job, const wire::FromGuard& message);
   Status enforceLimits();
+  Status endWhatIsGivenUp();
   Status brokenHost(int host, const std::string& what) const;
   Status checkHost(int host) const;
 
@@ -169,6 +184,7 @@ class Laboratory final : public HolderLine {
   std::string guestKernel_;
   std::map<int, Job> jobs_;  // by their numbers at the agents
   int nextOutput_ = 1;
+  std::optional<TimePoint> givenUp_;
   site::Agents agents_;
 };
 

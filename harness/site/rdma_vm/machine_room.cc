@@ -1,14 +1,20 @@
 #include "harness/site/rdma_vm/machine_room.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/limits.h"
 #include "harness/launch/lifeline.h"

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <utility>
+
 namespace faultline::rdma_vm {
 namespace {
 

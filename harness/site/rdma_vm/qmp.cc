@@ -3,7 +3,9 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 
 #include "base/json.h"
 #include "base/units.h"
@@ -41,15 +43,16 @@ Result<std::optional<Status>> qmpAnswer(std::string_view line) {
   return std::optional<Status>();
 }
 
-Result<std::string> QmpClient::readLine(TimePoint deadline) {
+Result<std::string> QmpClient::readLine(TimePoint deadline, const GiveUp& giveUp) {
   for (;;) {
     if (const std::size_t end = received_.find('\n'); end != std::string::npos) {
       std::string line = received_.substr(0, end);
       received_.erase(0, end + 1);
       return line;
     }
-    const Duration left = deadline - now();
+    const Duration left = std::min(deadline - now(), kGiveUpInterval);
     if (left <= Duration::zero()) return errorf(Code::kDeadlineExceeded, "qemu does not answer");
+    RETURN_IF_ERROR(unlessGivenUp(giveUp, "an answer of qemu"));
     pollfd ready{fd_.get(), POLLIN, 0};
     if (::poll(&ready, 1, static_cast<int>(toMilliseconds(left)) + 1) <= 0) continue;
     char bytes[kReadSize];
@@ -62,23 +65,25 @@ Result<std::string> QmpClient::readLine(TimePoint deadline) {
   }
 }
 
-Status QmpClient::command(const std::string& text, Duration budget) {
+Status QmpClient::command(const std::string& text, Duration budget, const GiveUp& giveUp) {
   const TimePoint deadline = now() + budget;
   const ssize_t sent = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent != static_cast<ssize_t>(text.size())) {
     return Status::fromErrno(sent < 0 ? errno : EAGAIN, "tell qemu");
   }
   for (;;) {
-    ASSIGN_OR_RETURN(const std::string line, readLine(deadline));
+    ASSIGN_OR_RETURN(const std::string line, readLine(deadline, giveUp));
     ASSIGN_OR_RETURN(const std::optional<Status> answer, qmpAnswer(line));
     if (answer) return *answer;
   }
 }
 
-Status QmpClient::begin(Duration budget) { return command(qmpCapabilities(), budget); }
+Status QmpClient::begin(Duration budget, const GiveUp& giveUp) {
+  return command(qmpCapabilities(), budget, giveUp);
+}
 
-Status QmpClient::setLink(const std::string& nic, bool up, Duration budget) {
-  return command(qmpSetLink(nic, up), budget)
+Status QmpClient::setLink(const std::string& nic, bool up, Duration budget, const GiveUp& giveUp) {
+  return command(qmpSetLink(nic, up), budget, giveUp)
       .withContext(up ? "plug the cable of " + nic + " in" : "pull the cable of " + nic);
 }
 

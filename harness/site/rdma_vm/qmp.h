@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/give_up.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 
@@ -26,13 +28,14 @@ class QmpClient {
  public:
   explicit QmpClient(UniqueFd fd) : fd_(std::move(fd)) {}
 
-  /// The greeting and the first command: qemu then obeys. kDeadlineExceeded after `budget`.
-  Status begin(Duration budget);
-  Status setLink(const std::string& nic, bool up, Duration budget);
+  /// The greeting and the first command: qemu then obeys. kDeadlineExceeded after `budget`,
+  /// kAborted when it was given up.
+  Status begin(Duration budget, const GiveUp& giveUp);
+  Status setLink(const std::string& nic, bool up, Duration budget, const GiveUp& giveUp);
 
  private:
-  Status command(const std::string& text, Duration budget);
-  Result<std::string> readLine(TimePoint deadline);
+  Status command(const std::string& text, Duration budget, const GiveUp& giveUp);
+  Result<std::string> readLine(TimePoint deadline, const GiveUp& giveUp);
 
   UniqueFd fd_;
   std::string received_;

@@ -328,10 +328,10 @@ bool comesBackRight(const Algo& algo, std::int64_t data) {
 }  // namespace
 
 Result<Algo> exportSchedule(const Schedule& schedule) {
-  std::vector<Problem> problems;
+  Problems problems;
   ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, problems));
   if (!problems.empty()) {
-    const Problem& first = problems.front();
+    const Problem& first = problems.kept().front();
     return errorf(Code::kInvalidArgument, "the schedule is wrong: rank {} lane {} op {} {}",
                   first.rank, first.lane, first.op, first.text);
   }

@@ -97,6 +97,60 @@ TEST_F(SmallCheckoutTest, ACircleIsNamed) {
               HasSubstr("a circle: harness/analysis -> harness/record -> harness/analysis"));
 }
 
+/// Two sites by one row, and their list.
+class PatternTest : public SmallCheckoutTest {
+ protected:
+  PatternTest() {
+    for (const char* folder : {"here/parts", "there/parts", "kinds"}) {
+      fs::create_directories(folder_.path() / "harness/site" / folder);
+    }
+    table(kRows);
+    for (const std::string name : {"here", "there"}) {
+      folder_.write("harness/site/" + name + "/parts/p.h", "#pragma once\n");
+      folder_.write("harness/site/" + name + "/kind.h", "#include \"harness/record/r.h\"\n");
+    }
+    folder_.write("harness/site/here/kind.cc", "#include \"harness/site/here/parts/p.h\"\n");
+    folder_.write(
+        "harness/site/kinds/kinds.cc",
+        "#include \"harness/site/here/kind.h\"\n#include \"harness/site/there/kind.h\"\n");
+  }
+
+  const std::string kRows =
+      "| `harness/analysis` | `harness/record` |\n| `harness/record` | - |\n"
+      "| `harness/site/*` | `harness/record`, `harness/site/*/parts` |\n"
+      "| `harness/site/*/parts` | - |\n| `harness/site/kinds` | `harness/site/*` |\n";
+};
+
+TEST_F(PatternTest, OneRowIsForAllFoldersThatHaveNoneOfTheirOwn) {
+  EXPECT_EQ(check().out, "");
+  fs::create_directories(folder_.path() / "harness/site/new");
+  folder_.write("harness/site/new/kind.h", "#include \"harness/record/r.h\"\n");
+  EXPECT_EQ(check().out, "") << "a new one needs no row";
+  folder_.write("harness/site/new/kind.h", "#include \"harness/analysis/a.h\"\n");
+  EXPECT_THAT(check().out, HasSubstr("harness/site/new/kind.h:1: harness/site/new may not include "
+                                     "harness/analysis/a.h"));
+  folder_.write("harness/site/new/kind.h", "");
+  folder_.write("harness/site/kinds/list.h", "#include \"harness/record/r.h\"\n");
+  EXPECT_THAT(check().out, HasSubstr("harness/site/kinds may not include harness/record/r.h"))
+      << "which has a row of its own";
+}
+
+TEST_F(PatternTest, ItsArrowLeadsToTheFolderOfTheSameNameAndToNoOther) {
+  folder_.write("harness/site/there/kind.cc", "#include \"harness/site/here/parts/p.h\"\n");
+  EXPECT_THAT(check().out, HasSubstr("harness/site/there/kind.cc:1: harness/site/there may not "
+                                     "include harness/site/here/parts/p.h"));
+  folder_.write("harness/site/there/kind.cc", "#include \"harness/site/here/kind.h\"\n");
+  EXPECT_THAT(check().out,
+              HasSubstr("harness/site/there may not include harness/site/here/kind.h"));
+}
+
+TEST_F(PatternTest, AnArrowOfItThatNoFolderUsesAndARowWithoutFoldersAreNamed) {
+  folder_.write("harness/site/here/kind.cc", "");
+  EXPECT_THAT(check().out, HasSubstr("nothing in harness/site/* includes harness/site/*/parts"));
+  table(kRows + "| `harness/gone/*` | - |\n");
+  EXPECT_THAT(check().out, HasSubstr("there is no harness/gone/*"));
+}
+
 TEST_F(SmallCheckoutTest, ARoomThatTheTableDoesNotKnowIsNamed) {
   fs::create_directories(folder_.path() / "harness/new_room");
   folder_.write("harness/new_room/n.h", "\n");

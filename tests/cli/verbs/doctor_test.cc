@@ -59,6 +59,25 @@ std::set<std::string> networkInterfaces() {
   return names;
 }
 
+TEST(DoctorTest, TheColumnOfNamesIsAsWideAsTheLongest) {
+  std::size_t longest = 0;
+  const Json report = Json::parse(runFaultline({"doctor", "--json"}).out);
+  for (const Json& check : report["checks"]) {
+    longest = std::max(longest, check["name"].get<std::string>().size());
+  }
+  const std::size_t text = std::string("  missing  ").size() + longest + 1;
+  std::istringstream lines(runFaultline({"doctor"}).out);
+  int rows = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  ok ") && !line.starts_with("  missing ")) continue;
+    ++rows;
+    ASSERT_GT(line.size(), text) << line;
+    EXPECT_EQ(line[text - 1], ' ') << line;
+    EXPECT_NE(line[text], ' ') << line;
+  }
+  EXPECT_GT(rows, 10);
+}
+
 TEST(DoctorTest, SaysWhatIsThereAndWhatWhatIsMissingCosts) {
   const auto interfaces = networkInterfaces();
   const Ran ran = runFaultline({"doctor", "--json"});

@@ -2,11 +2,12 @@
 #include <linux/rtnetlink.h>
 #include <poll.h>
 
-#include "injector/netlink/address.h"
 #include "injector/netlink/interface.h"
+#include "injector/netlink/interface_configuration.h"
 #include "injector/netlink/namespace.h"
 #include "tests/netns/injector/fault_fixture.h"
 #include "tests/support/carrier_monitor.h"
+#include "tests/support/netns_shell.h"
 
 namespace faultline::injector {
 namespace {
@@ -65,6 +66,19 @@ TEST_P(PortFaultTest, StopsTrafficLeavesEvidenceAndIsUndone) {
   EXPECT_TRUE(fault->transitions()[0].broken);
   EXPECT_FALSE(fault->transitions()[1].broken);
   RecordProperty("evidence", evidence.observed);
+}
+
+// They go with the carrier, too, and their routes with them.
+TEST_P(PortFaultTest, NexthopObjectsComeBack) {
+  const int node = target_.nic.socket->namespaceFd();
+  test::runInNamespace(
+      node, "ip nexthop add id 5 dev " + nic().name + " && ip route add 10.98.0.0/16 nhid 5");
+  const auto fault = portDown();
+  ASSERT_OK(fault->prepare());
+  ASSERT_OK(fault->apply());
+  test::runInNamespace(node, "! ip nexthop get id 5 2>/dev/null");
+  ASSERT_OK(fault->revert());
+  test::runInNamespace(node, "ip route show 10.98.0.0/16 | grep 'nhid 5'");
 }
 
 TEST_P(PortFaultTest, AdminLosesRoutesAndCarrierDoesNot) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "injector/faults/probe_order.h"
 #include "injector/netlink/interface.h"
 #include "injector/netlink/namespace.h"
 #include "tests/netns/injector/fault_fixture.h"
@@ -19,35 +20,33 @@
 namespace faultline::injector {
 namespace {
 
-/// What has become of numbered datagrams.
-struct Order {
-  int received = 0;
-  int twice = 0;
-  int late = 0;  ///< came behind one that was sent later
-};
-
 class ReorderTest : public FaultTest {
  protected:
   static constexpr int kSent = 600;
+  static constexpr Duration kDelay = 5ms;  // the usual one of the fault
+
+  /// What has become of numbered datagrams.
+  struct Numbers {
+    ProbeOrder order{kSent, kDelay};
+    int twice = 0;
+  };
 
   /// Sends datagrams from one node to another, and steps the fault meanwhile.
-  Order sendNumbers(int from, int to, Fault* fault = nullptr) {
+  Numbers sendNumbers(int from, int to, Fault* fault = nullptr) {
     const UniqueFd receiver = bound(to);
     const UniqueFd sender = bound(from);
     const sockaddr_in address = addressOf(to);
-    Order order;
+    Numbers numbers;
     std::vector<int> times(kSent);
-    int highest = -1;
     const auto look = [&] {
       if (fault != nullptr) EXPECT_OK(fault->step(now()));
       for (int number = 0; ::recv(receiver.get(), &number, sizeof number, 0) > 0;) {
-        ++order.received;
-        if (++times.at(static_cast<std::size_t>(number)) > 1) ++order.twice;
-        if (number < highest) ++order.late;
-        highest = std::max(highest, number);
+        if (++times.at(static_cast<std::size_t>(number)) > 1) ++numbers.twice;
+        numbers.order.hear(number, now());
       }
     };
     for (int i = 0; i < kSent; ++i) {
+      numbers.order.send(now());
       EXPECT_EQ(::sendto(sender.get(), &i, sizeof i, 0, reinterpret_cast<const sockaddr*>(&address),
                          sizeof address),
                 static_cast<ssize_t>(sizeof i));
@@ -56,13 +55,13 @@ class ReorderTest : public FaultTest {
     }
     (void)test::pollUntil(kLong, [&] {
       look();
-      return order.received >= kSent;
+      return numbers.order.arrived() >= kSent;
     });
     (void)test::pollUntil(50ms, [&] {  // a copy of the last
       look();
       return false;
     });
-    return order;
+    return numbers;
   }
 
   /// A counter of TCP in the namespace of a node (/proc/net/netstat).
@@ -113,26 +112,26 @@ class ReorderTest : public FaultTest {
 };
 
 TEST_F(ReorderTest, AShareOfTheDatagramsOfTheDirectionComesLateAndNoneIsLost) {
-  ASSERT_EQ(sendNumbers(kTargetNode, 0).late, 0);
+  ASSERT_EQ(sendNumbers(kTargetNode, 0).order.late(), 0);
   for (const bool out : {true, false}) {
     const int from = out ? kTargetNode : 0;
     const int to = out ? 0 : kTargetNode;
     const auto fault =
         makeTestFault("reorder", {{"percent", "30%"}, {"direction", out ? "out" : "in"}});
     ASSERT_OK(fault->prepare());
-    EXPECT_EQ(sendNumbers(from, to).late, 0) << "prepare changes nothing";
+    EXPECT_EQ(sendNumbers(from, to).order.late(), 0) << "prepare changes nothing";
     ASSERT_OK(fault->apply());
-    const Order struck = sendNumbers(from, to, fault.get());
-    EXPECT_EQ(struck.received, kSent);
+    const Numbers struck = sendNumbers(from, to, fault.get());
+    EXPECT_EQ(struck.order.arrived(), kSent);
     EXPECT_EQ(struck.twice, 0);
-    EXPECT_GT(struck.late, kSent / 6);
-    EXPECT_LT(struck.late, kSent / 2);
-    EXPECT_EQ(sendNumbers(to, from, fault.get()).late, 0) << "the other direction";
-    EXPECT_EQ(sendNumbers(0, kPeerNode, fault.get()).late, 0) << "not over the target";
+    EXPECT_GT(struck.order.late(), kSent / 6);
+    EXPECT_LT(struck.order.late(), kSent / 2);
+    EXPECT_EQ(sendNumbers(to, from, fault.get()).order.late(), 0) << "the other direction";
+    EXPECT_EQ(sendNumbers(0, kPeerNode, fault.get()).order.late(), 0) << "not over the target";
     ASSERT_OK_AND_ASSIGN(const Evidence evidence, fault->evidence());
     EXPECT_TRUE(evidence.ok) << evidence.observed;
     ASSERT_OK(fault->revert());
-    EXPECT_EQ(sendNumbers(from, to).late, 0);
+    EXPECT_EQ(sendNumbers(from, to).order.late(), 0);
   }
 }
 
@@ -207,11 +206,11 @@ TEST_F(ReorderTest, IsUndoneByItsDestructor) {
     const auto fault = makeTestFault("reorder", {{"percent", "50%"}});
     ASSERT_OK(fault->prepare());
     ASSERT_OK(fault->apply());
-    EXPECT_GT(sendNumbers(kTargetNode, 0, fault.get()).late, 0);
+    EXPECT_GT(sendNumbers(kTargetNode, 0, fault.get()).order.late(), 0);
   }
-  const Order after = sendNumbers(kTargetNode, 0);
-  EXPECT_EQ(after.received, kSent);
-  EXPECT_EQ(after.late, 0);
+  const Numbers after = sendNumbers(kTargetNode, 0);
+  EXPECT_EQ(after.order.arrived(), kSent);
+  EXPECT_EQ(after.order.late(), 0);
   EXPECT_EQ(linksOfTheSwitch(), links);
 }
 

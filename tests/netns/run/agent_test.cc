@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,6 +15,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "harness/site/agent_processes.h"
+#include "harness/site/agents.h"
 #include "tests/netns/run/run_fixture.h"
 #include "tests/support/poll_until.h"
 #include "tests/support/process_tree.h"
@@ -36,21 +39,20 @@ class AgentTest : public RunTest {
 
   /// A run that does not end by itself, once its ranks, or programs, run.
   std::unique_ptr<Victim> start(const std::string& text) {
-    const std::string file = folder_.write("scenario.yaml", text);
-    auto victim = std::make_unique<Victim>(
-        std::vector<std::string>{kAgentBinary, "run", file, "--out", out()},
-        Victim::Listen::kStderr);
-    EXPECT_TRUE(victim->awaitOutput("[1/1] ", kInTime));
-    EXPECT_TRUE(test::pollUntil(kInTime, [&] {
-      tree_ = test::processTree(victim->pid());
-      return std::ranges::count_if(tree_, isOfNode) >= kNodes;
-    }));
-    return victim;
+    return start(text, {}, [this] { return std::ranges::count_if(tree_, isOfNode) >= kNodes; });
   }
-  std::unique_ptr<Victim> startTraining() {
-    std::string text = scenarioText("[fault_free]", "[]");
-    text.replace(text.find("iterations: 20"), 14, "iterations: 9999");
-    return start(text);
+  std::unique_ptr<Victim> startTraining() { return start(longTraining()); }
+  /// One of whose processes those with this first argument hang from their start on, once one does.
+  std::unique_ptr<Victim> startHanging(const std::string& which) {
+    const std::vector<std::string> environment{
+        "/usr/bin/env", fmt::format("LD_PRELOAD={}", FAULTLINE_HANG_AT_START),
+        "FAULTLINE_TEST_HANGS=" + which};
+    return start(longTraining(), environment, [&] {
+      return std::ranges::any_of(tree_, [&](const ProcessId& process) {
+        return commandOf(process) == which &&
+               textOf(process, "status").find("State:\tT") != std::string::npos;
+      });
+    });
   }
 
   /// In the order of nodes, in which they are started.
@@ -72,6 +74,21 @@ class AgentTest : public RunTest {
                  0 &&
              info.si_pid == victim.pid();
     }));
+    expectThatNothingIsLeft();
+  }
+
+  /// Ctrl-C ends it, in a small part of the time for which what hangs would be waited for.
+  void expectThatCtrlCEndsIt(Victim& victim, Duration usual, int part = 5) {
+    ::kill(-victim.pid(), SIGINT);  // as the terminal does: to the whole group
+    const TimePoint asked = now();
+    int status = 0;
+    ASSERT_EQ(::waitpid(victim.pid(), &status, 0), victim.pid());
+    EXPECT_LT(now() - asked, usual / part);
+    EXPECT_EQ(WEXITSTATUS(status), 130) << victim.printed();
+    EXPECT_TRUE(result().interrupted);
+    expectThatNothingIsLeft();
+  }
+  void expectThatNothingIsLeft() {
     EXPECT_TRUE(test::pollUntil(2s, [&] {
       return std::ranges::all_of(tree_, [](const ProcessId& one) { return test::isGone(one); });
     })) << "a process is left";
@@ -81,6 +98,24 @@ class AgentTest : public RunTest {
   std::vector<ProcessId> tree_;
 
  private:
+  template <typename Condition>
+  std::unique_ptr<Victim> start(const std::string& text, std::vector<std::string> words,
+                                Condition runs) {
+    const std::string file = folder_.write("scenario.yaml", text);
+    words.insert(words.end(), {kAgentBinary, "run", file, "--out", out()});
+    auto victim = std::make_unique<Victim>(words, Victim::Listen::kStderr);
+    EXPECT_TRUE(victim->awaitOutput("[1/1] ", kInTime));
+    EXPECT_TRUE(test::pollUntil(kInTime, [&] {
+      tree_ = test::processTree(victim->pid());
+      return runs();
+    }));
+    return victim;
+  }
+  static std::string longTraining() {
+    std::string text = scenarioText("[fault_free]", "[]");
+    text.replace(text.find("iterations: 20"), 14, "iterations: 9999");
+    return text;
+  }
   static std::string textOf(const ProcessId& process, const char* file) {
     std::ifstream in(fmt::format("/proc/{}/{}", process.pid, file), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -130,9 +165,35 @@ TEST_F(AgentTest, OneThatHangsDoesNotHoldTheRunForEver) {
   const auto victim = startTraining();
   ASSERT_EQ(agents().size(), std::size_t{kNodes});
   ::kill(agents()[0], SIGSTOP);
-  ::kill(victim->pid(), SIGINT);
-  EXPECT_TRUE(victim->awaitOutput("processes of node 0 outlive SIGKILL", 15s)) << victim->printed();
+  expectThatCtrlCEndsIt(*victim, site::AgentProcesses::kKillBudget, /*part=*/2);
+  EXPECT_TRUE(
+      victim->awaitOutput("the agent of node 0 has not answered for 1s, and was killed", 5s))
+      << victim->printed();
+}
+
+TEST_F(AgentTest, ThoseThatHangWhenTheWorkIsDoneAreNamed) {
+  std::string text = scenarioText("[fault_free]", "[]");
+  text.replace(text.find("iterations: 20"), 14, "iterations: 100");
+  const auto victim = start(text);
+  ASSERT_EQ(agents().size(), std::size_t{kNodes});
+  for (const int node : {0, 2}) ::kill(agents()[static_cast<std::size_t>(node)], SIGSTOP);
+  EXPECT_TRUE(
+      victim->awaitOutput("the agent of node 0 has not answered for 3s, and was killed; the "
+                          "agent of node 2 has not answered for 3s, and was killed",
+                          kInTime))
+      << victim->printed();
   expectTheEnd(*victim);
+}
+
+TEST_F(AgentTest, CtrlCDoesNotWaitForOneThatHangsFromTheStart) {
+  const auto victim = startHanging("agent");
+  expectThatCtrlCEndsIt(*victim, site::Agents::kReadyBudget);
+}
+
+TEST_F(AgentTest, NorForARankThatNeverReports) {
+  const auto victim = startHanging("rank");
+  constexpr Duration kDeadline = 30s;  // of the scenario
+  expectThatCtrlCEndsIt(*victim, kDeadline);
 }
 
 TEST_F(AgentTest, SignalsForTheWholeRunAreNotForIt) {

@@ -71,10 +71,10 @@ std::string firstProblem(const Schedule& schedule) {
 /// Executes the schedule on real numbers, transfers completing in an order drawn from the seed.
 template <typename T>
 void execute(const Schedule& schedule, std::vector<std::vector<T>>& buffers, std::uint64_t seed) {
-  std::vector<Problem> problems;
+  Problems problems;
   const auto table = OpTable::load(schedule, problems);
   ASSERT_TRUE(table.ok());
-  ASSERT_TRUE(problems.empty()) << problems.front().text;
+  ASSERT_TRUE(problems.empty()) << problems.kept().front().text;
   Random random(seed);
   Replay replay(*table, 1 + static_cast<int>(random.below(3)));
   std::vector<int> movable;

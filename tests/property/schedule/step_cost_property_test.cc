@@ -14,7 +14,7 @@ namespace {
 /// steps, a message waits for what brought its data. Independent of StepView.
 Cost costFromOperations(const Schedule& schedule, const PortBandwidths& bandwidths,
                         const CostOptions& options) {
-  std::vector<Problem> problems;
+  Problems problems;
   const auto table = OpTable::load(schedule, problems);
   EXPECT_TRUE(table.ok() && problems.empty());
   // Results run one cycle behind the contributions of their segment.

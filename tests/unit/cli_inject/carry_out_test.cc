@@ -3,8 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "injector/fault_kind.h"
+#include "injector/faults/registry.h"
+#include "injector/netlink/link_target.h"
 #include "tests/support/lapsing_fault.h"
+#include "tests/support/poll_until.h"
+#include "tests/support/run_program.h"
 #include "tests/support/usual_signals.h"
 
 namespace faultline::cli {
@@ -99,6 +112,60 @@ TEST(CarryOutTest, InterruptedItTellsTheEvidenceThatIsThere) {
     EXPECT_TRUE(fault.reverted);
     EXPECT_LT(outcome.lasted, 1h);
   }
+}
+
+/// A fault of a user's commands, two of which may take very long.
+class SlowCommandsTest : public ::testing::Test {
+ protected:
+  std::string file(const std::string& name) const { return (folder_.path() / name).string(); }
+  bool exists(const std::string& name) const { return std::filesystem::exists(file(name)); }
+
+  /// Ctrl-C comes once that file is there.
+  Outcome interruptedAt(const std::string& begun, std::map<std::string, std::string> commands) {
+    commands["revert"] = "rm -f " + file("broken");
+    commands["evidence"] = "ls " + file("broken");
+    commands["where"] = "bench";
+    commands["limit"] = formatDuration(kLimit);
+    const auto parameters =
+        injector::FaultParameters::parse(*injector::findFaultKind("external"), commands);
+    EXPECT_TRUE(parameters.ok()) << parameters.status().message();
+    auto fault = injector::makeFault("external", *parameters, netlink::LinkTarget{});
+    EXPECT_TRUE(fault.ok()) << fault.status().message();
+    testing::takeSignalsAsUsual();
+    auto interrupt = run::Interrupt::watch();
+    EXPECT_TRUE(interrupt.ok());
+    const std::jthread user([&] {
+      EXPECT_TRUE(test::pollUntil(20s, [&] { return exists(begun); }));
+      ::kill(::getpid(), SIGINT);
+    });
+    const TimePoint begin = now();
+    Outcome outcome = carryOut(**fault, 1h, *interrupt);
+    EXPECT_LT(now() - begin, kLimit / 10);
+    EXPECT_TRUE(outcome.interrupted);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+    EXPECT_TRUE(outcome.reverted.ok()) << outcome.reverted.message();
+    EXPECT_FALSE(outcome.evidence.ok);
+    return outcome;
+  }
+
+  static constexpr Duration kLimit = 10min;
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(SlowCommandsTest, AnInterruptEndsAnApplyAndTakesBackWhatItHasDone) {
+  const std::string apply = "sh -c 'touch {0}; sleep 600; touch {1}'";
+  (void)interruptedAt("broken",
+                      {{"apply", fmt::format(fmt::runtime(apply), file("broken"), file("done"))}});
+  EXPECT_FALSE(exists("broken")) << "it is taken back";
+  EXPECT_FALSE(exists("done"));
+}
+
+TEST_F(SlowCommandsTest, AnInterruptEndsAPrepareAfterWhichNothingIsDone) {
+  const Outcome outcome = interruptedAt(
+      "looks", {{"prepare", fmt::format("sh -c 'touch {}; sleep 600'", file("looks"))},
+                {"apply", "touch " + file("broken")}});
+  EXPECT_FALSE(exists("broken"));
+  EXPECT_EQ(outcome.lasted, Duration::zero());
 }
 
 }  // namespace

@@ -24,11 +24,12 @@ TEST(GoodputTest, TheFirstIntervalsAndWhatIsLeftOverDoNotCount) {
 TEST(GoodputTest, IsTheMedianOfSomeProbes) {
   std::vector<BitsPerSecond> measured{500, 390, 380};
   std::size_t calls = 0;
-  const Goodput goodput =
+  const Result<Goodput> goodput =
       medianGoodput([&]() -> Result<BitsPerSecond> { return measured.at(calls++); });
-  EXPECT_EQ(goodput.value, 390);
+  ASSERT_TRUE(goodput.ok());
+  EXPECT_EQ(goodput->value, 390);
   EXPECT_EQ(calls, measured.size());
-  EXPECT_EQ(goodput.missing, "");
+  EXPECT_EQ(goodput->missing, "");
 }
 
 TEST(GoodputTest, AProbeThatHangsIsMadeAgainOnce) {
@@ -39,19 +40,31 @@ TEST(GoodputTest, AProbeThatHangsIsMadeAgainOnce) {
       return 400;
     });
   };
-  EXPECT_EQ(after(1).value, 400);
-  const Goodput none = after(2);
+  EXPECT_EQ(after(1)->value, 400);
+  const Goodput none = *after(2);
   EXPECT_FALSE(none.value);
   EXPECT_THAT(none.missing, ::testing::HasSubstr("iperf3, and not again: no end"));
 }
 
+TEST(GoodputTest, AProbeThatNobodyWaitsForIsNotMadeAgain) {
+  int calls = 0;
+  const auto goodput = medianGoodput([&]() -> Result<BitsPerSecond> {
+    ++calls;
+    return errorf(Code::kAborted, "nobody waits");
+  });
+  EXPECT_EQ(goodput.status().code(), Code::kAborted);
+  EXPECT_EQ(calls, 1);
+  BlockGoodput shared;
+  EXPECT_EQ(shared.of(0, [&] { return goodput; }).status().code(), Code::kAborted);
+}
+
 TEST(GoodputTest, EachProbeMayHangOnce) {
   int calls = 0;
-  const Goodput found = medianGoodput([&]() -> Result<BitsPerSecond> {
+  const Result<Goodput> found = medianGoodput([&]() -> Result<BitsPerSecond> {
     if (++calls % 2 == 1) return errorf(Code::kDeadlineExceeded, "no end");
     return 400;
   });
-  EXPECT_EQ(found.value, 400);
+  EXPECT_EQ(found->value, 400);
   EXPECT_EQ(calls, 6);
 }
 
@@ -63,10 +76,10 @@ TEST(GoodputTest, ABlockIsMeasuredOnceAndAgainOnlyWhereThatFailed) {
     ++calls;
     return Goodput{std::nullopt, "no end"};
   };
-  EXPECT_EQ(shared.of(0, bad).missing, "no end");
-  EXPECT_EQ(shared.of(0, good).value, 402) << "tried again";
-  EXPECT_EQ(shared.of(0, bad).value, 402);
-  EXPECT_EQ(shared.of(1, good).value, 403) << "another block";
+  EXPECT_EQ(shared.of(0, bad)->missing, "no end");
+  EXPECT_EQ(shared.of(0, good)->value, 402) << "tried again";
+  EXPECT_EQ(shared.of(0, bad)->value, 402);
+  EXPECT_EQ(shared.of(1, good)->value, 403) << "another block";
   EXPECT_EQ(calls, 3);
 }
 

@@ -32,7 +32,10 @@ struct Play {
   Status reverted;  // of the fault
   std::string lost;
   BitsPerSecond railRate = 0;
+  Status killed;    // of the guards
   bool interruptsWhileBuilding = false;
+  bool interruptsWhileStarting = false;
+  bool interruptsWhenStruck = false;
   std::deque<Result<std::pair<int, wire::FromGuard>>> said;
   std::optional<wire::FromRank> rankSays;  // at once, the first of them
   std::vector<std::string> happened;
@@ -45,6 +48,9 @@ class FakeFault final : public injector::Fault {
   Status prepare() override { return okStatus(); }
   Status apply() override {
     play->happened.emplace_back("apply");
+    if (play->interruptsWhenStruck) {
+      EXPECT_EQ(std::raise(SIGINT), 0);
+    }
     return transit(true, [] { return okStatus(); });
   }
   Status step(TimePoint /*now*/) override { return okStatus(); }
@@ -79,7 +85,7 @@ class FakeGuards final : public site::Processes {
   }
   Status kill() override {
     play->happened.emplace_back("kill");
-    return okStatus();
+    return play->killed;
   }
   bool allEnded() const override { return play->said.empty(); }
 };
@@ -101,6 +107,7 @@ class FakeCluster final : public site::Cluster {
   ~FakeCluster() override { play->happened.emplace_back("cluster gone"); }
   Status build(const GiveUp& giveUp) override {
     play->happened.emplace_back("build");
+    giveUp_ = giveUp;
     if (!play->interruptsWhileBuilding) return play->built;
     EXPECT_EQ(std::raise(SIGTERM), 0);
     return giveUp() ? errorf(Code::kAborted, "given up") : okStatus();
@@ -114,6 +121,11 @@ class FakeCluster final : public site::Cluster {
       const std::vector<site::GuardProcess>& guards, int) override {
     play->happened.push_back(fmt::format("start {}", guards.size()));
     RETURN_IF_ERROR(play->started);
+    if (play->interruptsWhileStarting) {
+      EXPECT_FALSE(giveUp_());
+      EXPECT_EQ(std::raise(SIGINT), 0);
+      RETURN_IF_ERROR(unlessGivenUp(giveUp_, "start"));
+    }
     return std::unique_ptr<site::Processes>(std::make_unique<FakeGuards>());
   }
   Result<std::unique_ptr<injector::Fault>> makeFault(const std::string& kind,
@@ -131,6 +143,9 @@ class FakeCluster final : public site::Cluster {
   Result<std::map<std::string, std::string>> describe() const override {
     return std::map<std::string, std::string>{{"cluster", "play"}};
   }
+
+ private:
+  GiveUp giveUp_;
 };
 
 constinit const site::Kind kPlay{
@@ -207,6 +222,48 @@ TEST_F(SessionTest, AnInterruptWhileItIsBuiltIsAnInterruptedRun) {
   EXPECT_TRUE(result->interrupted);
   EXPECT_EQ(result->recorded.run.message, "interrupted");
   EXPECT_THAT(play_.happened, ElementsAre("build", "cluster gone"));
+}
+
+TEST_F(SessionTest, SoIsOneWhileItsProgramsAreStarted) {
+  scenario_.faults.at(0).trigger = scenario::BeforeStart{};
+  play_.interruptsWhileStarting = true;
+  const auto result = run();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_EQ(result->recorded.run.message, "interrupted");
+  EXPECT_THAT(play_.happened, ElementsAre("build", "port_down on 1.1", "apply", "start 2", "revert",
+                                          "fault gone", "cluster gone"));
+}
+
+TEST_F(SessionTest, WhatHangsWhenItIsInterruptedIsToldBesideTheResult) {
+  bothStart();
+  play_.interruptsWhenStruck = true;
+  play_.killed = errorf(Code::kUnavailable, "the agent of node 1 hangs");
+  const auto result = run();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_EQ(result->recorded.run.message, "interrupted");
+  EXPECT_EQ(result->trouble, "the agent of node 1 hangs");
+}
+
+TEST_F(SessionTest, WhatIsNotRestoredWhenItIsInterruptedIsItsError) {
+  bothStart();
+  play_.interruptsWhenStruck = true;
+  play_.reverted = errorf(Code::kNotRestored, "the port stays down");
+  play_.killed = errorf(Code::kUnavailable, "the agent of node 1 hangs");
+  const auto result = run();
+  EXPECT_EQ(result.status().code(), Code::kNotRestored);
+  EXPECT_THAT(result.status().message(), HasSubstr("the port stays down; and then: the agent of"));
+}
+
+TEST_F(SessionTest, WhatHangsWhenItIsNotInterruptedIsItsError) {
+  bothStart();
+  for (int guard : {0, 1}) {
+    say(guard, wire::GuardedEnded{.program = 0});
+    say(guard, wire::GuardFinished{});
+  }
+  play_.killed = errorf(Code::kUnavailable, "the agent of node 1 hangs");
+  EXPECT_EQ(run().status().message(), "the agent of node 1 hangs");
 }
 
 TEST_F(SessionTest, WhenNobodyIsHeardAnyMoreTheFaultStillEnds) {

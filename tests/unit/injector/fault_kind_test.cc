@@ -32,8 +32,9 @@ TEST(FaultKindTest, NamesAreUniqueAndEveryFaultIsDocumented) {
 }
 
 TEST(FaultKindTest, AFlapShorterThanADetectionMayBeFoundInThreeWays) {
-  EXPECT_THAT(describeFault(kind("path_flap")), HasSubstr("struck: path, or rail, or nothing;"));
-  EXPECT_THAT(describeFault(kind("port_flap")), HasSubstr("struck: local_nic, or nothing;"));
+  EXPECT_THAT(describeFault(kind("path_flap"), ""),
+              HasSubstr("struck: path, or rail, or nothing;"));
+  EXPECT_THAT(describeFault(kind("port_flap"), ""), HasSubstr("struck: local_nic, or nothing;"));
 }
 
 TEST(FaultKindTest, AFaultIsFoundDifferentlyAtItsEnds) {
@@ -47,8 +48,8 @@ TEST(FaultKindTest, AFaultIsFoundDifferentlyAtItsEnds) {
   EXPECT_EQ(in.own.deadDirection, "incoming");
   EXPECT_EQ(in.peer.deadDirection, "outgoing");
   EXPECT_EQ(signatureOf(kind("throttle"), {{"rate", "1%"}}).own.cause, "degraded");
-  EXPECT_THAT(describeFault(kind("throttle")), HasSubstr("struck: degraded"));
-  EXPECT_THAT(describeFault(kind("one_way_loss")), HasSubstr("path (incoming)"));
+  EXPECT_THAT(describeFault(kind("throttle"), ""), HasSubstr("struck: degraded"));
+  EXPECT_THAT(describeFault(kind("one_way_loss"), ""), HasSubstr("path (incoming)"));
 }
 
 TEST(FaultKindTest, ShortNamesTellWhatIsNotUsual) {
@@ -110,7 +111,7 @@ TEST(FaultKindTest, MistakesAreErrorsThatSayWhatIsPossible) {
 
 TEST(FaultKindTest, DescriptionNamesEveryParameterAndFitsTheTerminal) {
   for (const FaultKind& fault : faultKinds()) {
-    const std::string page = describeFault(fault);
+    const std::string page = describeFault(fault, "");
     for (const ParameterSpec& spec : fault.parameters) {
       EXPECT_THAT(page, HasSubstr(std::string(spec.name)));
     }

@@ -132,6 +132,18 @@ TEST(MessageChannelTest, WaitingEndsInTime) {
   EXPECT_EQ(ends->second.receiveWithin(20ms).status().code(), Code::kDeadlineExceeded);
 }
 
+TEST(MessageChannelTest, AnEndThatDoesNotReadIsWaitedForOnlyAsLongAsSomebodyDoes) {
+  auto ends = MessageChannel::makePair();
+  ASSERT_TRUE(ends.ok());
+  int asked = 0;
+  const nlohmann::json large{{"text", std::string(16 << 20, 'x')}};
+  const TimePoint begun = now();
+  const Status status = ends->first.send(large, {}, [&asked] { return ++asked > 3; });
+  EXPECT_EQ(status.code(), Code::kAborted);
+  EXPECT_LT(now() - begun, MessageChannel::kSendTimeout / 2);
+  EXPECT_GT(now() - begun, 2 * kGiveUpInterval) << "it has waited in between";
+}
+
 TEST(MessageChannelTest, TextThatIsNotUtf8DoesNotCostTheMessage) {
   auto ends = MessageChannel::makePair();
   ASSERT_TRUE(ends.ok());

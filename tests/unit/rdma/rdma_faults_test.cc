@@ -52,7 +52,7 @@ TEST(RdmaFaultKindTest, EveryFaultIsDocumentedAndCanBeMade) {
 
 TEST(RdmaFaultKindTest, DescriptionsSayWhatIsNotProven) {
   for (const FaultKind& kind : ofDevices()) {
-    const std::string page = describeFault(kind);
+    const std::string page = describeFault(kind, "cluster: {kind: guests}");
     EXPECT_THAT(page, HasSubstr("unproven")) << page;
     EXPECT_THAT(page, HasSubstr("docs/rdma_faults.md"));
     EXPECT_THAT(page, ::testing::Not(HasSubstr("is found as")));

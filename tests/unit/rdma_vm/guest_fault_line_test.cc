@@ -106,6 +106,38 @@ TEST_F(GuestFaultLineTest, WhatWasNotAppliedIsNotTakenBack) {
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "end"));
 }
 
+// A guest that hangs: Ctrl-C ends what waits for it, also what takes the fault back.
+TEST_F(GuestFaultLineTest, AGuestIsNotWaitedForWhenNobodyWaitsForIt) {
+  constexpr Duration kUsual = 10min;
+  bool stop = false;
+  GuestFault fault(line_, 1, wire::HeldFault{.kind = "probe"}, kUsual);
+  fault.stopWhen([&stop] { return stop; });
+  ASSERT_TRUE(fault.prepare().ok());
+  line_.answers = {changed(true)};
+  ASSERT_TRUE(fault.apply().ok());
+  line_.mute = true;
+  stop = true;
+  const TimePoint begun = now();
+  EXPECT_EQ(fault.prepare().code(), Code::kAborted);
+  EXPECT_EQ(fault.apply().code(), Code::kAborted);
+  EXPECT_TRUE(fault.revert().ok()) << "the guest ends, and the fault with it";
+  EXPECT_LT(now() - begun, kUsual / 10);
+  line_.told.clear();
+  EXPECT_TRUE(fault.revert().ok());
+  EXPECT_THAT(line_.told, ElementsAre()) << "there is nothing left to take back";
+}
+
+TEST_F(GuestFaultLineTest, WhenNobodyWaitsItIsStillTakenBack) {
+  fault_->stopWhen([] { return true; });
+  line_.mute = false;
+  prepare();
+  line_.answers = {changed(true)};
+  ASSERT_TRUE(fault_->apply().ok());
+  line_.answers = {failed(errorf(Code::kNotRestored, "the queue is still there"))};
+  EXPECT_EQ(fault_->revert().code(), Code::kNotRestored) << "as the guest says";
+  EXPECT_TRUE(fault_->revert().ok());
+}
+
 TEST_F(GuestFaultLineTest, WhatFailsHalfWayIsTakenBack) {
   prepare();
   line_.answers = {failed(errorf(Code::kIo, "torn"))};

@@ -89,7 +89,7 @@ TEST(Hosts, WhatIsNotThereYetIsRefusedWithTheReason) {
   EXPECT_THAT(problems(text(hosts,
                             "strategies: [fault_free, hot_repair]\nfaults:\n  - {kind: port_down, "
                             "target: {node: 1, rail: 0}, at: 1s, duration: 1s}\n")),
-              AllOf(HasSubstr("port_down: hosts have no service yet that makes faults"),
+              AllOf(HasSubstr("port_down: nodes of this cluster have no service yet that makes faults"),
                     HasSubstr("f.yaml:7:11")));
   EXPECT_THAT(problems(text(hosts, "strategies: [fault_free, fail_stop]\n")),
               HasSubstr("fail_stop: its ranks keep checkpoints"));

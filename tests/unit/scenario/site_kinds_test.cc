@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include "harness/scenario/reader.h"
 #include "harness/site/kinds/kinds.h"
 #include "injector/faults/registry.h"
+#include "tests/support/source_literals.h"
 
 // Kinds of clusters are told by the properties in their rows.
 
@@ -60,6 +62,35 @@ TEST(SiteKinds, AreFoundByNameAndHaveAllThatIsAskedOfARow) {
   EXPECT_EQ(findKind("nowhere"), nullptr);
 }
 
+TEST(SiteKinds, AFolderOfASiteIsInTheList) {
+  int folders = 0;
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(FAULTLINE_SOURCE_DIR) / "harness/site")) {
+    if (!fs::exists(entry.path() / "kind.cc")) continue;
+    ++folders;
+    EXPECT_NE(findKind(entry.path().filename().string()), nullptr) << entry.path();
+  }
+  EXPECT_EQ(folders, std::ssize(kinds()));
+}
+
+TEST(SiteKinds, AreFoundByWhatFollowsFromThem) {
+  EXPECT_TRUE(firstKind(&Kind::runsRanks).runsRanks);
+  EXPECT_TRUE(firstKind(&Kind::rdmaDevices).rdmaDevices);
+  EXPECT_EQ(clusterOf(firstKind(&Kind::rdmaDevices)),
+            fmt::format("cluster: {{kind: {}}}", firstKind(&Kind::rdmaDevices).name));
+  int elsewhere = 0;
+  for (const injector::FaultKind& fault : injector::faultKinds()) {
+    const Kind* const kind = firstKindWith(fault);
+    ASSERT_NE(kind, nullptr) << fault.name;
+    EXPECT_NE(kind->refusal(fault, {}).key, kRefusedKind) << fault.name;
+    if (kind != kinds().front()) ++elsewhere;
+    if (injector::isOfRdmaDevices(fault.name)) {
+      EXPECT_TRUE(kind->rdmaDevices) << fault.name;
+    }
+  }
+  EXPECT_GT(elsewhere, 0);
+}
+
 TEST(SiteKinds, SayWhatTheyNeedOfTheMachineEachInItsOwnGroups) {
   std::set<std::string> seen;
   for (const Kind* const kind : kinds()) {
@@ -105,24 +136,55 @@ std::string codeOf(const fs::path& file) {
 // No file outside of a site's folder knows its classes, or an address of its own making.
 TEST(SiteKinds, NobodyOutsideOfASiteKnowsIt) {
   const fs::path root = FAULTLINE_SOURCE_DIR;
-  // The verb `faultline lab` is a laboratory's own front; main starts its processes.
-  const std::set<std::string> fronts{"harness/cli/lab_command.cc", "harness/cli/main.cc"};
-  const std::regex known(
-      R"(netns::|rdma_vm::|\bhosts::|site/netns/|site/rdma_vm/|site/hosts/|"10\.\d)");
-  int looked = 0;
-  for (const char* const top : {"base", "wire", "injector", "harness", "reports"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
-      const std::string extension = entry.path().extension();
-      if (extension != ".cc" && extension != ".h") continue;
-      const std::string name = fs::relative(entry.path(), root).string();
-      if (name.starts_with("harness/site/") || fronts.contains(name)) continue;
-      ++looked;
-      const std::string code = codeOf(entry.path());
-      std::smatch found;
-      EXPECT_FALSE(std::regex_search(code, found, known)) << name << ": " << found.str();
+  // The verb `faultline lab` is a laboratory's own front; main starts its processes; the list.
+  const std::set<std::string> fronts{"harness/cli/lab_command.cc", "harness/cli/main.cc",
+                                     "harness/site/kinds/kinds.cc"};
+  for (const Kind* const kind : kinds()) {
+    const std::string own = fmt::format("harness/site/{}/", kind->name);
+    ASSERT_TRUE(fs::exists(root / own / "kind.cc")) << "a folder is called as its kind";
+    const std::regex known(fmt::format(R"(\b{0}::|site/{0}/|"10\.\d)", kind->name));
+    int looked = 0;
+    for (const char* const top : {"base", "wire", "injector", "harness", "reports"}) {
+      for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+        const std::string extension = entry.path().extension();
+        if (extension != ".cc" && extension != ".h") continue;
+        const std::string name = fs::relative(entry.path(), root).string();
+        if (name.starts_with(own) || fronts.contains(name)) continue;
+        ++looked;
+        const std::string code = codeOf(entry.path());
+        std::smatch found;
+        EXPECT_FALSE(std::regex_search(code, found, known)) << name << ": " << found.str();
+      }
     }
+    EXPECT_GT(looked, 100);
   }
-  EXPECT_GT(looked, 100);
+}
+
+/// Whether a text means the kind of that name. One that is a word of its own is meant only where
+/// it stands behind `kind`.
+bool names(std::string_view text, std::string_view kind) {
+  static const std::set<std::string_view> kWords{"hosts"};
+  if (!kWords.contains(kind)) return test::hasWord(text, kind);
+  return test::hasWord(text, fmt::format("kind: {}", kind)) ||
+         test::hasWord(text, fmt::format("kind {}", kind));
+}
+
+// A text that needs the name of a kind has it from the list of kinds.
+TEST(SiteKinds, NoTextOutsideOfASiteNamesIt) {
+  for (const Kind* const kind : kinds()) {
+    const std::string own = fmt::format("harness/site/{}/", kind->name);
+    std::size_t literals = 0;
+    for (const char* const top :
+         {"base", "wire", "injector", "harness", "reports", "resilient_ccl"}) {
+      for (const test::SourceLiteral& literal : test::sourceLiterals(top)) {
+        if (literal.file.starts_with(own)) continue;
+        ++literals;
+        EXPECT_FALSE(names(literal.text, kind->name))
+            << literal.file << ":" << literal.line << ": " << literal.text;
+      }
+    }
+    EXPECT_GT(literals, 5000u);
+  }
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ constexpr int kNoInterrupt = -1;
 class AgentProcessesTest : public ::testing::Test {
  protected:
   AgentProcessesTest()
-      : agents_([](int node, const std::string& what) {
+      : agents_([](int node, const std::string& what, bool /*lives*/) {
           return errorf(Code::kUnavailable, "the agent of node {} {}", node, what);
         }) {
     auto ends = launch::MessageChannel::makePair();
@@ -179,6 +179,29 @@ TEST_F(AgentProcessesTest, WhatCannotBeStartedIsAnErrorWithItsCode) {
   EXPECT_EQ(told<wire::EndJob>().job, 1) << "the other is ended";
 }
 
+TEST_F(AgentProcessesTest, WhatIsNotStartedIsWaitedForOnlyAsLongAsSomebodyDoes) {
+  int asked = 0;
+  agents_.giveUpWhen([&asked] { return ++asked > 3; });
+  say(wire::GuardSaid{kFirstJob, wire::Gone{"killed"}});  // or its end would be waited for
+  const auto guards =
+      AgentProcesses::startGuards(agents_, {{.node = kNode, .job = {}}}, STDERR_FILENO);
+  EXPECT_EQ(guards.status().code(), Code::kAborted);
+  EXPECT_THAT(guards.status().message(), HasSubstr("start the guard 0: nobody waits"));
+  EXPECT_EQ(told<wire::EndJob>().job, kFirstJob) << "it may begin yet";
+}
+
+// Its configuration waits in the channel, which a large one fills.
+TEST_F(AgentProcessesTest, NorIsARankThatDoesNotRead) {
+  agents_.giveUpWhen([] { return true; });
+  say(wire::RankEnded{kFirstJob, "killed"});
+  const json large{{"text", std::string(16 << 20, 'x')}};
+  const TimePoint begun = now();
+  const auto ranks =
+      AgentProcesses::startRanks(agents_, {{.node = kNode, .config = large}}, STDERR_FILENO);
+  EXPECT_EQ(ranks.status().code(), Code::kAborted);
+  EXPECT_LT(now() - begun, launch::MessageChannel::kSendTimeout / 2);
+}
+
 TEST_F(AgentProcessesTest, GuardsAreToldAndHeardThroughTheirAgent) {
   say(wire::JobStarted{kFirstJob});
   auto guards = AgentProcesses::startGuards(agents_, {{.node = kNode, .job = {.outputLimit = 7}}},
@@ -198,6 +221,56 @@ TEST_F(AgentProcessesTest, GuardsAreToldAndHeardThroughTheirAgent) {
   ASSERT_EQ(heard.size(), 2u);
   EXPECT_EQ(heard[0]["at"], started.time_since_epoch().count()) << "the clock is ours";
   EXPECT_EQ(heard[1]["type"], "finished");
+}
+
+// One answers, and says a little later that its guard has ended; all others hang.
+TEST(AgentsThatHangTest, AreWaitedForTogetherAndNamed) {
+  constexpr int kAgents = 40, kLives = 7;
+  constexpr Duration kPatience = 500ms;
+  std::vector<int> hung;
+  Agents agents(
+      [&hung](int node, const std::string& what, bool lives) {
+        EXPECT_TRUE(lives);
+        hung.push_back(node);
+        return errorf(Code::kUnavailable, "node {} {}", node, what);
+      },
+      kPatience);
+  std::vector<launch::MessageChannel> far;
+  std::vector<GuardProcess> guards;
+  for (int node = 0; node < kAgents; ++node) {
+    auto ends = launch::MessageChannel::makePair();
+    ASSERT_TRUE(ends.ok());
+    ASSERT_TRUE(agents.add(node, std::move(ends->first), ClockOffset::same(), {}).ok());
+    far.push_back(std::move(ends->second));
+    guards.push_back({.node = node, .job = {}});
+    // Their numbers are given in this order.
+    ASSERT_TRUE(far.back().send(wire::toJson(wire::FromAgent(wire::JobStarted{node + 1}))).ok());
+  }
+  auto started = AgentProcesses::startGuards(agents, guards, STDERR_FILENO);
+  ASSERT_TRUE(started.ok()) << started.status().message();
+  const std::jthread alive([&] {
+    const TimePoint end = now() + 3 * kPatience;
+    bool said = false;
+    while (!said) {
+      const auto text = far[kLives].receiveWithin(10s);
+      if (!text.ok()) break;
+      const auto message = wire::fromJson<wire::ToAgent>(*text);
+      if (!message.ok() || !std::holds_alternative<wire::AskClock>(*message)) continue;
+      said = now() > end;
+      const wire::FromAgent answer =
+          said ? wire::FromAgent(wire::GuardSaid{kLives + 1, wire::Gone{"killed"}})
+               : wire::FromAgent(wire::ClockTold{now()});
+      EXPECT_TRUE(far[kLives].send(wire::toJson(answer)).ok());
+    }
+  });
+  const TimePoint begun = now();
+  const Status status = (*started)->kill();
+  EXPECT_LT(now() - begun, kAgents * kPatience / 4);
+  EXPECT_GE(now() - begun, 2 * kPatience) << "what ends is waited for";
+  EXPECT_EQ(hung.size(), std::size_t{kAgents - 1});
+  EXPECT_FALSE(agents.isLost(kLives));
+  EXPECT_THAT(status.message(), HasSubstr("node 6 has not answered for 500ms; node 8 has not"));
+  EXPECT_TRUE((*started)->allEnded());
 }
 
 TEST_F(AgentProcessesTest, ToKillWaitsForTheEnd) {

@@ -62,7 +62,7 @@ class AgentsTest : public ::testing::Test {
     ASSERT_TRUE(agents_.awaitReady(10s).ok());
   }
 
-  Agents agents_{[](int node, const std::string& what) {
+  Agents agents_{[](int node, const std::string& what, bool /*lives*/) {
     return errorf(Code::kUnavailable, "the agent of node {} {}", node, what);
   }};
   std::map<int, launch::MessageChannel> far_;
@@ -173,7 +173,7 @@ TEST_F(AgentsTest, WhatARelayedRankSaysIsOfOurClock) {
   EXPECT_EQ(std::get<wire::TellRank>(told(2)).message, R"({"rank":7})");
   const TimePoint at = now() - 20ms;
   say(2, wire::RankSaid{
-             *job, wire::toJson(wire::FromRank(wire::Begin{.iteration = 4, .at = at + kAhead}))});
+             *job, wire::toJson(wire::FromRank(wire::Begin{.iteration = 4, .at = at + kAhead})).dump()});
   say(2, wire::RankSaid{*job, R"({"type": "nonsense"})"});
   std::optional<nlohmann::json> said;
   ASSERT_TRUE(pollUntil(10s, [&] {
@@ -235,6 +235,18 @@ TEST(MomentsTest, AllOfARanksWordsArePushed) {
   EXPECT_THAT(seen, ::testing::Contains(TimePoint(5s)));
   EXPECT_EQ(std::get<wire::Done>(message).network.failovers[1].detected, TimePoint(6s));
   EXPECT_FALSE(std::get<wire::Done>(message).network.failovers[0].detected);
+}
+
+TEST_F(AgentsTest, OneThatNeverAnswersIsWaitedForOnlyAsLongAsSomebodyDoes) {
+  constexpr Duration kUsual = 10min;
+  add(3, ClockOffset::same());
+  int asked = 0;
+  agents_.giveUpWhen([&asked] { return ++asked > 3; });
+  const TimePoint begun = now();
+  const Status status = agents_.awaitReady(kUsual);
+  EXPECT_EQ(status.code(), Code::kAborted);
+  EXPECT_THAT(status.message(), HasSubstr("start the agent of node 3: nobody waits"));
+  EXPECT_LT(now() - begun, kUsual / 10);
 }
 
 TEST_F(AgentsTest, OneThatNeverAnswersIsNotWaitedForForEver) {

@@ -1,0 +1,326 @@
+#include "injector/netlink/configuration_gap.h"
+
+#include <linux/if_addr.h>
+#include <linux/neighbour.h>
+#include <linux/nexthop.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "injector/netlink/message.h"
+#include "injector/netlink/request_bytes.h"
+
+namespace faultline::netlink {
+namespace {
+
+constexpr int kReplace = NLM_F_CREATE | NLM_F_REPLACE;
+
+bool isGroup(const ConfigurationEntry& entry) {
+  return entry.kind == EntryKind::kNexthop && !membersOf(entry).empty();
+}
+
+void appendBytes(std::string& key, const nlattr* attribute) {
+  key += '/';
+  if (attribute == nullptr) return;
+  key.append(static_cast<const char*>(nla_data(attribute)),
+             static_cast<std::size_t>(nla_len(attribute)));
+}
+
+/// What the kernel itself tells things of a kind apart by. Not for groups and routes.
+std::string keyOf(const ConfigurationEntry& entry) {
+  const RequestMessage message(messageType(entry.kind), entry.request.bytes);
+  std::string key(enumName(entry.kind));
+  if (entry.kind == EntryKind::kAddress) {
+    const auto header = headerOf<ifaddrmsg>(entry.request.bytes);
+    const Attributes<IFA_MAX> found(message.get(), sizeof header);
+    key += fmt::format(" {} {}", header.ifa_family, header.ifa_prefixlen);
+    appendBytes(key, found[IFA_LOCAL]);
+    appendBytes(key, found[IFA_ADDRESS]);
+  } else if (entry.kind == EntryKind::kNeighbour) {
+    const auto header = headerOf<ndmsg>(entry.request.bytes);
+    const Attributes<NDA_MAX> found(message.get(), sizeof header);
+    key += fmt::format(" {} {}", header.ndm_family, header.ndm_flags & NTF_PROXY);
+    appendBytes(key, found[NDA_DST]);
+  } else {
+    key += entry.request.bytes;
+  }
+  return key;
+}
+
+std::uint32_t flagsOf(const ConfigurationEntry& address) {
+  const RequestMessage message(RTM_NEWADDR, address.request.bytes);
+  return Attributes<IFA_MAX>(message.get(), sizeof(ifaddrmsg)).value<std::uint32_t>(IFA_FLAGS);
+}
+
+struct Network {
+  std::string prefix;  ///< its bits, and how many
+  std::uint32_t priority;
+};
+
+Network networkOf(const ConfigurationEntry& address) {
+  const auto header = headerOf<ifaddrmsg>(address.request.bytes);
+  const RequestMessage message(RTM_NEWADDR, address.request.bytes);
+  const Attributes<IFA_MAX> found(message.get(), sizeof header);
+  auto bits = found.value<in6_addr>(IFA_ADDRESS);
+  constexpr int kBitsOfByte = 8;
+  for (int bit = header.ifa_prefixlen; bit < kBitsOfByte * int{sizeof bits}; ++bit) {
+    bits.s6_addr[bit / kBitsOfByte] &= static_cast<std::uint8_t>(
+        ~(1U << static_cast<unsigned>(kBitsOfByte - 1 - bit % kBitsOfByte)));
+  }
+  std::string prefix(reinterpret_cast<const char*>(&bits), sizeof bits);
+  return {prefix + static_cast<char>(header.ifa_prefixlen),
+          found.value<std::uint32_t>(IFA_RT_PRIORITY)};
+}
+
+std::string withFlags(std::string address, std::uint32_t flags) {
+  forEachAttribute(address, NLMSG_ALIGN(sizeof(ifaddrmsg)), [&](nlattr* one) {
+    if (nla_type(one) == IFA_FLAGS && nla_len(one) >= int{sizeof flags}) {
+      __builtin_memcpy(nla_data(one), &flags, sizeof flags);
+    }
+  });
+  return address;
+}
+
+/// At once, without looking for somebody else who has it: it was there before, and nobody waits.
+/// One that had turned out to be a duplicate turns out to be one again.
+Repair repairAddress(const ConfigurationEntry& noted) {
+  const std::string& bytes = noted.request.bytes;
+  const std::uint32_t flags = flagsOf(noted);
+  const bool as_it_was =
+      familyOf(noted) == AF_INET || (flags & (IFA_F_NODAD | IFA_F_DADFAILED)) != 0;
+  if (as_it_was) return {.attempts = {{bytes, kCreateNew}}, .afterwards = {}};
+  return {.attempts = {{withFlags(bytes, flags | IFA_F_NODAD), kCreateNew}},
+          .afterwards = {{bytes, NLM_F_REPLACE}}};
+}
+
+const RouteLeg* find(const std::vector<RouteLeg>& legs, const RouteLeg& wanted) {
+  const auto found = std::find_if(legs.begin(), legs.end(),
+                                  [&](const RouteLeg& leg) { return leg.samePath(wanted); });
+  return found == legs.end() ? nullptr : &*found;
+}
+
+bool containsAll(const std::vector<RouteLeg>& legs, const std::vector<RouteLeg>& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(),
+                     [&](const RouteLeg& leg) { return find(legs, leg) != nullptr; });
+}
+
+}  // namespace
+
+PresentEntries::PresentEntries(const std::vector<ConfigurationEntry>& present, int ifindex,
+                               std::set<std::uint32_t> own_nexthops)
+    : ifindex_(ifindex), own_nexthops_(std::move(own_nexthops)) {
+  for (const ConfigurationEntry& entry : present) {
+    if (entry.kind == EntryKind::kRoute) {
+      RouteParts parts = partsOf(entry);
+      routes_[parts.frame].push_back(parts);
+    } else if (isGroup(entry)) {
+      groups_[nexthopId(entry)] = membersOf(entry);
+    } else {
+      keys_.insert(keyOf(entry));
+    }
+  }
+}
+
+bool PresentEntries::has(const ConfigurationEntry& noted) const {
+  if (noted.kind == EntryKind::kRoute) return hasRoute(noted);
+  if (!isGroup(noted)) return keys_.contains(keyOf(noted));
+  const auto group = groups_.find(nexthopId(noted));
+  if (group == groups_.end()) return false;
+  for (const GroupMember& member : membersOf(noted)) {
+    const bool there = std::any_of(group->second.begin(), group->second.end(),
+                                   [&](const GroupMember& one) { return one.id == member.id; });
+    if (own_nexthops_.contains(member.id) && !there) return false;
+  }
+  return true;
+}
+
+bool PresentEntries::hasRoute(const ConfigurationEntry& noted) const {
+  const RouteParts parts = partsOf(noted);
+  const auto routes = routes_.find(parts.frame);
+  if (routes == routes_.end()) return false;
+  const std::vector<RouteLeg> own = parts.legsOf(ifindex_);
+  return std::any_of(routes->second.begin(), routes->second.end(),
+                     [&](const RouteParts& one) { return containsAll(one.legs, own); });
+}
+
+Repair PresentEntries::repair(const ConfigurationEntry& noted) const {
+  switch (noted.kind) {
+    case EntryKind::kAddress:
+      return repairAddress(noted);
+    case EntryKind::kNexthop:
+      if (isGroup(noted)) return repairGroup(noted);
+      return {.attempts = {{noted.request.bytes, kCreateNew}}, .afterwards = {}};
+    case EntryKind::kRoute:
+      return repairRoute(noted);
+    case EntryKind::kNeighbour:
+      break;
+  }
+  // What was learned meanwhile gives way to what was set.
+  return {.attempts = {{noted.request.bytes, kReplace}}, .afterwards = {}};
+}
+
+Repair PresentEntries::repairGroup(const ConfigurationEntry& noted) const {
+  const std::vector<GroupMember> members = membersOf(noted);
+  const auto group = groups_.find(nexthopId(noted));
+  std::vector<GroupMember> left;  // without those that somebody may have removed
+  for (const GroupMember& member : members) {
+    if (own_nexthops_.contains(member.id)) left.push_back(member);
+  }
+  if (group == groups_.end()) {
+    Repair repair{.attempts = {{noted.request.bytes, kCreateNew}}, .afterwards = {}};
+    if (!left.empty()) repair.attempts.push_back({withMembers(noted, left), kCreateNew});
+    return repair;
+  }
+  std::vector<GroupMember> merged;
+  const auto withId = [](const std::vector<GroupMember>& all, std::uint32_t id) {
+    return std::find_if(all.begin(), all.end(),
+                        [&](const GroupMember& one) { return one.id == id; });
+  };
+  for (const GroupMember& member : members) {
+    const auto present = withId(group->second, member.id);
+    if (present != group->second.end()) {
+      merged.push_back(*present);
+    } else if (own_nexthops_.contains(member.id)) {
+      merged.push_back(member);
+    }
+  }
+  for (const GroupMember& member : group->second) {
+    if (withId(members, member.id) == members.end()) merged.push_back(member);
+  }
+  return {.attempts = {{withMembers(noted, merged), kReplace}}, .afterwards = {}};
+}
+
+Repair PresentEntries::repairRoute(const ConfigurationEntry& noted) const {
+  const RouteParts parts = partsOf(noted);
+  const std::vector<RouteLeg> own = parts.legsOf(ifindex_);
+  const auto routes = routes_.find(parts.frame);
+  for (const RouteParts& present :
+       routes == routes_.end() ? std::vector<RouteParts>() : routes->second) {
+    const bool rest =
+        std::any_of(present.legs.begin(), present.legs.end(),
+                    [&](const RouteLeg& leg) { return find(parts.legs, leg) != nullptr; });
+    if (!rest) continue;
+    std::vector<RouteLeg> merged;
+    for (const RouteLeg& leg : parts.legs) {
+      if (find(own, leg) != nullptr || find(present.legs, leg) != nullptr) merged.push_back(leg);
+    }
+    for (const RouteLeg& leg : present.legs) {
+      if (find(parts.legs, leg) == nullptr) merged.push_back(leg);
+    }
+    return {.attempts = {{withLegs(noted, merged), kReplace}}, .afterwards = {}};
+  }
+  int flags = kCreateNew;
+  if (noted.place == RoutePlace::kBefore) flags = NLM_F_CREATE;
+  if (noted.place == RoutePlace::kBehind) flags = NLM_F_CREATE | NLM_F_APPEND;
+  Repair repair{.attempts = {{noted.request.bytes, flags}}, .afterwards = {}};
+  // The interface of another leg may be down, too: whoever puts that one back adds its leg.
+  if (own.size() < parts.legs.size()) repair.attempts.push_back({withLegs(noted, own), flags});
+  return repair;
+}
+
+std::set<std::uint32_t> nexthopObjects(const std::vector<ConfigurationEntry>& entries) {
+  std::set<std::uint32_t> objects;
+  for (const ConfigurationEntry& entry : entries) {
+    if (entry.kind == EntryKind::kNexthop && !isGroup(entry)) objects.insert(nexthopId(entry));
+  }
+  return objects;
+}
+
+Belongings whatToLookFor(const std::vector<ConfigurationEntry>& noted, int ifindex) {
+  Belongings wanted{.ifindex = ifindex};
+  for (const ConfigurationEntry& entry : noted) {
+    if (entry.kind == EntryKind::kNexthop) wanted.nexthops.insert(nexthopId(entry));
+    if (isAddress(entry, AF_INET)) {
+      const RequestMessage message(RTM_NEWADDR, entry.request.bytes);
+      const Attributes<IFA_MAX> found(message.get(), sizeof(ifaddrmsg));
+      std::string source;
+      appendBytes(source, found[IFA_LOCAL]);
+      wanted.sources.insert(source.substr(1));
+    }
+    if (entry.kind != EntryKind::kRoute) continue;
+    RouteParts parts = partsOf(entry);
+    const bool of_others = std::any_of(parts.legs.begin(), parts.legs.end(),
+                                       [&](const RouteLeg& leg) { return leg.ifindex != ifindex; });
+    if (of_others) wanted.frames.insert(std::move(parts.frame));
+  }
+  return wanted;
+}
+
+int familyOf(const ConfigurationEntry& entry) {
+  // The first byte of each family's structure.
+  return entry.request.bytes.empty() ? AF_UNSPEC
+                                     : static_cast<unsigned char>(entry.request.bytes.front());
+}
+
+bool isAddress(const ConfigurationEntry& entry, int family) {
+  return entry.kind == EntryKind::kAddress && familyOf(entry) == family;
+}
+
+bool hasRival(const ConfigurationEntry& address, const std::vector<ConfigurationEntry>& entries) {
+  const Network own = networkOf(address);
+  return std::any_of(entries.begin(), entries.end(), [&](const ConfigurationEntry& entry) {
+    if (!isAddress(entry, AF_INET6)) return false;
+    const Network other = networkOf(entry);
+    return other.prefix == own.prefix && other.priority != own.priority;
+  });
+}
+
+bool hasSource(const ConfigurationEntry& entry) {
+  if (entry.kind != EntryKind::kRoute) return false;
+  const RequestMessage message(RTM_NEWROUTE, entry.request.bytes);
+  return Attributes<RTA_MAX>(message.get(), sizeof(rtmsg))[RTA_PREFSRC] != nullptr;
+}
+
+bool inOrder(const std::vector<ConfigurationEntry>& noted,
+             const std::vector<ConfigurationEntry>& present, int family) {
+  struct Known {
+    std::string key;
+    bool primary;
+  };
+  const auto addresses = [&](const std::vector<ConfigurationEntry>& entries) {
+    std::vector<Known> known;
+    for (const ConfigurationEntry& entry : entries) {
+      if (!isAddress(entry, family)) continue;
+      known.push_back({keyOf(entry), (flagsOf(entry) & IFA_F_SECONDARY) == 0});
+    }
+    return known;
+  };
+  const auto among = [](const std::vector<Known>& all, const std::string& key) {
+    return std::find_if(all.begin(), all.end(), [&](const Known& one) { return one.key == key; });
+  };
+  const std::vector<Known> before = addresses(noted);
+  const std::vector<Known> after = addresses(present);
+  auto next = after.begin();
+  for (const Known& one : before) {
+    if (among(after, one.key) == after.end()) continue;
+    while (among(before, next->key) == before.end()) ++next;  // what was not noted
+    if (next->key != one.key || (one.primary && !next->primary)) return false;
+    ++next;
+  }
+  return true;
+}
+
+std::vector<ConfigurationEntry> withForeign(const std::vector<ConfigurationEntry>& noted,
+                                            const std::vector<ConfigurationEntry>& present,
+                                            int ifindex) {
+  const PresentEntries known(noted, ifindex, nexthopObjects(noted));
+  std::vector<ConfigurationEntry> all = noted;
+  for (const ConfigurationEntry& entry : present) {
+    if (known.has(entry)) continue;
+    all.push_back(entry);
+    // That it is the primary one, or before others, is nobody's wish.
+    if (isAddress(entry, AF_INET)) {
+      all.back().request.bytes = withFlags(entry.request.bytes, flagsOf(entry) | IFA_F_SECONDARY);
+    }
+  }
+  // Each kind may need those before it.
+  std::stable_sort(all.begin(), all.end(),
+                   [](const ConfigurationEntry& left, const ConfigurationEntry& right) {
+                     return left.kind < right.kind;
+                   });
+  return all;
+}
+
+}  // namespace faultline::netlink

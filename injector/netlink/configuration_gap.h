@@ -1,0 +1,82 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "injector/netlink/configuration_entry.h"
+#include "injector/netlink/route_legs.h"
+
+/// What is missing of a configuration, and the requests that put it back. Pure.
+namespace faultline::netlink {
+
+/// A request with the flags that say whether it may replace something.
+struct RepairRequest {
+  std::string bytes;
+  int flags = 0;  ///< NLM_F_...
+};
+
+/// How something is put back.
+struct Repair {
+  /// In this order; the first that the kernel takes is enough.
+  std::vector<RepairRequest> attempts;
+  /// After it, to make it as it was: of an address that was added without looking for duplicates.
+  std::vector<RepairRequest> afterwards;
+};
+
+/// What is there now, to be asked for what was noted before.
+class PresentEntries {
+ public:
+  /// `own_nexthops`: the objects of the interface when its configuration was noted.
+  PresentEntries(const std::vector<ConfigurationEntry>& present, int ifindex,
+                 std::set<std::uint32_t> own_nexthops);
+
+  /// Whether it is there, at least the part of it that is the interface's: of a route its legs, of
+  /// a group its members. An address or neighbour that is there with other properties is there:
+  /// somebody wanted them.
+  bool has(const ConfigurationEntry& noted) const;
+
+  /// How to put back what is missing. What is left of it, or has been added to it, is kept.
+  Repair repair(const ConfigurationEntry& noted) const;
+
+ private:
+  bool hasRoute(const ConfigurationEntry& noted) const;
+  Repair repairRoute(const ConfigurationEntry& noted) const;
+  Repair repairGroup(const ConfigurationEntry& noted) const;
+
+  int ifindex_;
+  std::set<std::uint32_t> own_nexthops_;
+  std::unordered_set<std::string> keys_;  // of addresses, neighbours, objects
+  std::unordered_map<std::uint32_t, std::vector<GroupMember>> groups_;
+  std::unordered_map<std::string, std::vector<RouteParts>> routes_;  // by their frame
+};
+
+/// The identifiers of nexthop objects among the entries, without groups.
+std::set<std::uint32_t> nexthopObjects(const std::vector<ConfigurationEntry>& entries);
+
+/// What has to be looked for to see whether entries are still there: besides what belongs to the
+/// interface, what has lost its part of it.
+Belongings whatToLookFor(const std::vector<ConfigurationEntry>& noted, int ifindex);
+
+/// AF_INET or AF_INET6.
+int familyOf(const ConfigurationEntry& entry);
+bool isAddress(const ConfigurationEntry& entry, int family);
+/// Whether one of the entries is an IPv6 address of the same network as this one, whose route has
+/// another priority. The kernel mixes up the two routes when one of the addresses is changed.
+bool hasRival(const ConfigurationEntry& address, const std::vector<ConfigurationEntry>& entries);
+/// Whether it is a route whose packets have a certain source address.
+bool hasSource(const ConfigurationEntry& entry);
+
+/// Whether the noted addresses of the family that are there stand in the order in which they were,
+/// the primary and secondary ones as before: it decides about source addresses.
+bool inOrder(const std::vector<ConfigurationEntry>& noted,
+             const std::vector<ConfigurationEntry>& present, int family);
+
+/// The noted entries, and behind them what is there and was not noted.
+std::vector<ConfigurationEntry> withForeign(const std::vector<ConfigurationEntry>& noted,
+                                            const std::vector<ConfigurationEntry>& present,
+                                            int ifindex);
+
+}  // namespace faultline::netlink

@@ -1,0 +1,270 @@
+#include "injector/netlink/interface_configuration.h"
+
+#include <linux/rtnetlink.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "injector/netlink/configuration_gap.h"
+#include "injector/netlink/configuration_reader.h"
+#include "injector/netlink/configuration_watch.h"
+#include "injector/netlink/entry_words.h"
+#include "injector/netlink/interface.h"
+#include "injector/netlink/ipv6_mtu.h"
+#include "injector/netlink/message.h"
+
+namespace faultline::netlink {
+namespace {
+
+// What could not be put back may only have needed what was put back after it: a gateway that a
+// route leads to. Longer chains than this are not known.
+constexpr int kMostPasses = 5;
+constexpr int kLookForCarrierMs = 10;
+
+constexpr std::string_view kDidNotStay = "somebody has removed it again";
+
+/// Or until the patience is at its end: what needs no carrier can be put back all the same.
+Status awaitCarrier(Socket& socket, int ifindex, Duration patience) {
+  const TimePoint deadline = now() + patience;
+  while (true) {
+    ASSIGN_OR_RETURN(const NetDevice link, readNetDevice(socket, ifindex));
+    if (link.carrier || now() >= deadline) return okStatus();
+    ::poll(nullptr, 0, kLookForCarrierMs);
+  }
+}
+
+InterfaceNames interfaceNames(Socket& socket) {
+  InterfaceNames names;
+  const auto links = listNetDevices(socket);
+  if (!links.ok()) return names;  // they are called by their index then
+  for (const NetDevice& link : *links) names[link.ifindex] = link.name;
+  return names;
+}
+
+Status send(Socket& socket, int type, const RepairRequest& request) {
+  return socket.request(Message(type, request.flags, std::string_view(request.bytes)), "add it");
+}
+
+/// Okay when one of the attempts was; else what the kernel said to the first.
+Status carryOut(Socket& socket, const ConfigurationEntry& entry, const Repair& repair,
+                const std::vector<ConfigurationEntry>& beside) {
+  const int type = messageType(entry.kind);
+  Status first;
+  for (const RepairRequest& attempt : repair.attempts) {
+    const Status status = send(socket, type, attempt);
+    if (first.ok()) first = status;
+    if (!status.ok()) continue;
+    if (repair.afterwards.empty() || hasRival(entry, beside)) return okStatus();
+    for (const RepairRequest& request : repair.afterwards) (void)send(socket, type, request);
+    return okStatus();
+  }
+  return first;
+}
+
+/// Removes the addresses of a family and adds those that are wanted, in their order. What cannot be
+/// added again is found missing later.
+void addAnew(Socket& socket, const std::vector<ConfigurationEntry>& present,
+             const std::vector<ConfigurationEntry>& wanted, int family) {
+  const auto remove = [&](int type, const ConfigurationEntry& entry) {
+    (void)send(socket, type, {entry.request.bytes, 0});
+  };
+  // Of IPv6 the kernel would keep such a route, without its source.
+  for (const ConfigurationEntry& entry : present) {
+    if (family == AF_INET6 && hasSource(entry)) remove(RTM_DELROUTE, entry);
+  }
+  // The last first: with a primary address its secondary ones would go.
+  for (auto entry = present.rbegin(); entry != present.rend(); ++entry) {
+    if (isAddress(*entry, family)) remove(RTM_DELADDR, *entry);
+  }
+  const PresentEntries nothing({}, 0, {});
+  for (const ConfigurationEntry& entry : wanted) {
+    if (isAddress(entry, family)) (void)carryOut(socket, entry, nothing.repair(entry), wanted);
+  }
+}
+
+}  // namespace
+
+Status checkFields(const InterfaceConfiguration& configuration) {
+  for (std::size_t i = 0; i < configuration.entries_.size(); ++i) {
+    RETURN_IF_ERROR(checkEntry(configuration.entries_[i], configuration.ifindex_)
+                        .withContext(fmt::format("entries[{}]", i)));
+  }
+  return okStatus();
+}
+
+Result<InterfaceConfiguration> InterfaceConfiguration::fromJson(const Json& json) {
+  InterfaceConfiguration configuration;
+  RETURN_IF_ERROR(JsonReader<Json>::read(json, "", configuration));
+  return configuration;
+}
+
+InterfaceConfiguration::Json InterfaceConfiguration::toJson() const {
+  return JsonWriter<Json>::write(*this);
+}
+
+void InterfaceConfiguration::rebind(int ifindex) {
+  for (ConfigurationEntry& entry : entries_) rebindEntry(entry, ifindex_, ifindex);
+  ifindex_ = ifindex;
+}
+
+Result<InterfaceConfiguration> InterfaceConfiguration::read(Socket& socket, int ifindex) {
+  return readWith(socket, {.ifindex = ifindex});
+}
+
+Result<InterfaceConfiguration> InterfaceConfiguration::readWith(Socket& socket, Belongings of) {
+  InterfaceConfiguration configuration;
+  configuration.ifindex_ = of.ifindex;
+  configuration.noted_at_ = now();
+  ASSIGN_OR_RETURN(configuration.ipv6_mtu_, readOwnIpv6Mtu(socket, of.ifindex));
+  ASSIGN_OR_RETURN(configuration.entries_, readEntries(socket, std::move(of)));
+  return configuration;
+}
+
+Result<InterfaceConfiguration> InterfaceConfiguration::readAgain(Socket& socket) const {
+  return readWith(socket, whatToLookFor(entries_, ifindex_));
+}
+
+InterfaceConfiguration InterfaceConfiguration::due() const {
+  InterfaceConfiguration left = *this;
+  left.entries_.clear();
+  left.noted_at_ = now();
+  for (const ConfigurationEntry& entry : entries_) {
+    if (auto remaining = afterTime(entry, left.noted_at_ - noted_at_)) {
+      left.entries_.push_back(*std::move(remaining));
+    }
+  }
+  return left;
+}
+
+int InterfaceConfiguration::Gap::size() const {
+  return static_cast<int>(entries.size() + disordered.size()) + (ipv6_mtu ? 1 : 0);
+}
+
+InterfaceConfiguration::Gap InterfaceConfiguration::gapTo(
+    const InterfaceConfiguration& present) const {
+  const PresentEntries known(present.entries_, ifindex_, nexthopObjects(entries_));
+  Gap gap;
+  for (const ConfigurationEntry& entry : entries_) {
+    if (!known.has(entry)) gap.entries.push_back(entry);
+  }
+  for (const int family : {AF_INET, AF_INET6}) {
+    if (!inOrder(entries_, present.entries_, family)) gap.disordered.push_back(family);
+  }
+  gap.ipv6_mtu = ipv6_mtu_ && present.ipv6_mtu_ != ipv6_mtu_;
+  return gap;
+}
+
+std::vector<std::string> InterfaceConfiguration::wordsOf(Socket& socket, const Gap& gap) const {
+  std::vector<std::string> lines;
+  if (gap.size() == 0) return lines;
+  const InterfaceNames names = interfaceNames(socket);
+  for (const ConfigurationEntry& entry : gap.entries) {
+    lines.push_back(netlink::inWords(entry, names));
+  }
+  for (const int family : gap.disordered) {
+    lines.push_back(fmt::format("the order of its {} addresses, which chooses source addresses",
+                                family == AF_INET ? "IPv4" : "IPv6"));
+  }
+  if (gap.ipv6_mtu) lines.push_back(fmt::format("IPv6 MTU {}", *ipv6_mtu_));
+  return lines;
+}
+
+std::vector<std::string> InterfaceConfiguration::inWords(const std::string& interface_name) const {
+  std::vector<std::string> lines;
+  for (const ConfigurationEntry& entry : entries_) {
+    lines.push_back(netlink::inWords(entry, {{ifindex_, interface_name}}));
+  }
+  if (ipv6_mtu_) lines.push_back(fmt::format("IPv6 MTU {}", *ipv6_mtu_));
+  return lines;
+}
+
+Result<int> InterfaceConfiguration::missing(Socket& socket) const {
+  if (empty()) return 0;
+  ASSIGN_OR_RETURN(const InterfaceConfiguration present, readAgain(socket));
+  return due().gapTo(present).size();
+}
+
+Result<std::vector<std::string>> InterfaceConfiguration::missingInWords(Socket& socket) const {
+  if (empty()) return std::vector<std::string>();
+  ASSIGN_OR_RETURN(const InterfaceConfiguration present, readAgain(socket));
+  return wordsOf(socket, due().gapTo(present));
+}
+
+Status InterfaceConfiguration::putBack(Socket& socket) const {
+  InterfaceConfiguration wanted = due();
+  std::map<std::string, std::string> refusals;  // by the request
+  std::string mtu_refusal;
+  bool ordered = false;
+  for (int pass = 0; pass < kMostPasses; ++pass) {
+    ASSIGN_OR_RETURN(const InterfaceConfiguration present, wanted.readAgain(socket));
+    const Gap gap = wanted.gapTo(present);
+    if (gap.size() == 0) return okStatus();
+    const auto anAddress = [](const ConfigurationEntry& entry) {
+      return entry.kind == EntryKind::kAddress;
+    };
+    const bool addresses_missing = std::any_of(gap.entries.begin(), gap.entries.end(), anAddress);
+    if (!gap.disordered.empty() && !ordered && (!addresses_missing || pass > 0)) {
+      ordered = true;
+      wanted.entries_ = withForeign(wanted.entries_, present.entries_, ifindex_);
+      for (const int family : gap.disordered) {
+        addAnew(socket, present.entries_, wanted.entries_, family);
+      }
+      continue;
+    }
+    const PresentEntries known(present.entries_, ifindex_, nexthopObjects(wanted.entries_));
+    const auto beside = withForeign(wanted.entries_, present.entries_, ifindex_);
+    bool all = true;
+    bool any = false;
+    for (const ConfigurationEntry& entry : gap.entries) {
+      const Status status = carryOut(socket, entry, known.repair(entry), beside);
+      all = all && status.ok();
+      any = any || status.ok();
+      refusals[entry.request.bytes] = status.ok() ? "" : status.message();
+    }
+    if (gap.ipv6_mtu) {
+      const Status status = setIpv6Mtu(socket, ifindex_, *ipv6_mtu_);
+      all = all && status.ok();
+      mtu_refusal = status.message();
+    }
+    // Only addresses have an order, which may have come out wrong.
+    if (all && !addresses_missing && gap.disordered.empty()) return okStatus();
+    if (!any && (ordered || gap.disordered.empty())) break;
+  }
+  ASSIGN_OR_RETURN(const InterfaceConfiguration present, wanted.readAgain(socket));
+  const Gap gap = wanted.gapTo(present);
+  if (gap.size() == 0) return okStatus();
+  std::string text = "could not put back";
+  const std::vector<std::string> lines = wordsOf(socket, gap);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string reason =
+        i < gap.entries.size() ? refusals[gap.entries[i].request.bytes] : mtu_refusal;
+    text += fmt::format("\n  {}: {}", lines[i], reason.empty() ? std::string(kDidNotStay) : reason);
+  }
+  return Status(Code::kNotRestored, std::move(text));
+}
+
+Status InterfaceConfiguration::restore(Socket& socket, const Settling& settling) const {
+  if (empty()) return okStatus();
+  if (settling.quiet <= 0ns) return putBack(socket);
+  ASSIGN_OR_RETURN(ConfigurationWatch watch, ConfigurationWatch::open(socket, ifindex_));
+  Status put_back;
+  for (int round = 0; true; ++round) {
+    RETURN_IF_ERROR(awaitCarrier(socket, ifindex_, settling.patience));
+    // Also somebody who never rests gets what is missing beside his own.
+    RETURN_IF_ERROR(watch.awaitQuiet(settling.quiet, settling.patience).status());
+    ASSIGN_OR_RETURN(const std::vector<std::string> lines, missingInWords(socket));
+    if (lines.empty()) return okStatus();
+    if (round < settling.rounds) {
+      put_back = putBack(socket);
+      continue;
+    }
+    if (!put_back.ok()) return put_back;
+    std::string text = "could not put back";
+    for (const std::string& line : lines) text += fmt::format("\n  {}: {}", line, kDidNotStay);
+    return Status(Code::kNotRestored, std::move(text));
+  }
+}
+
+}  // namespace faultline::netlink
