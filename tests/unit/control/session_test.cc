@@ -32,7 +32,7 @@ struct Play {
   Status reverted;  // of the fault
   std::string lost;
   BitsPerSecond railRate = 0;
-  Status killed;    // of the guards
+  Status killed;  // of the guards
   bool interruptsWhileBuilding = false;
   bool interruptsWhileStarting = false;
   bool interruptsWhenStruck = false;

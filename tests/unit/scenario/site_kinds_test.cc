@@ -46,7 +46,9 @@ TEST(SiteKinds, AreFoundByNameAndHaveAllThatIsAskedOfARow) {
     spec.rails = 3;
     const auto cluster = kind->make(spec);
     ASSERT_TRUE(cluster.ok()) << kind->name << ": " << cluster.status().message();
-    if (kind->nodes != nullptr) EXPECT_EQ(kind->nodes(spec), 2);
+    if (kind->nodes != nullptr) {
+      EXPECT_EQ(kind->nodes(spec), 2);
+    }
     if (kind->findsRails) {
       EXPECT_TRUE((*cluster)->network().empty()) << "known when it is built";
     } else {

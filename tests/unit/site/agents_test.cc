@@ -173,7 +173,8 @@ TEST_F(AgentsTest, WhatARelayedRankSaysIsOfOurClock) {
   EXPECT_EQ(std::get<wire::TellRank>(told(2)).message, R"({"rank":7})");
   const TimePoint at = now() - 20ms;
   say(2, wire::RankSaid{
-             *job, wire::toJson(wire::FromRank(wire::Begin{.iteration = 4, .at = at + kAhead})).dump()});
+             *job,
+             wire::toJson(wire::FromRank(wire::Begin{.iteration = 4, .at = at + kAhead})).dump()});
   say(2, wire::RankSaid{*job, R"({"type": "nonsense"})"});
   std::optional<nlohmann::json> said;
   ASSERT_TRUE(pollUntil(10s, [&] {
