@@ -96,7 +96,7 @@ std::map<std::string, std::string> rdmaDevices() {
   return devices;
 }
 
-std::string firstLine(std::string text) { return text.substr(0, text.find('\n')); }
+std::string firstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
 

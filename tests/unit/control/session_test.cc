@@ -287,7 +287,7 @@ TEST_F(SessionTest, ALostPartOfTheClusterIsAResultThatSaysSo) {
   EXPECT_EQ(std::ranges::count(play_.happened, "kill"), 1) << "what is left of it ends";
 }
 
-constinit const site::Kind kFindingPlay = [] {
+const site::Kind kFindingPlay = [] {
   site::Kind kind = kPlay;
   kind.findsRails = true;
   kind.make = [](const site::ClusterSpec&) -> Result<std::unique_ptr<site::Cluster>> {
