@@ -15,6 +15,8 @@ build=(git g++ cmake ninja-build ccache pkg-config
 scenarios=(iproute2 iperf3)
 # Of other versions clang-format breaks other lines, and clang-tidy finds other things.
 tests=(clang clang-format-14 clang-tidy-14 lld procps nodejs python3)
+# Of the laboratory of hosts (ci/labs/hosts.sh).
+hosts=(openssh-server openssh-client)
 # Of the soft-RoCE laboratory (docs/rdma_lab.md): guests, and programs that run in them.
 laboratory=(qemu-system-x86 busybox kmod rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest)
 
@@ -24,7 +26,7 @@ wanted=("${build[@]}")
 case "${1:-}" in
   --build-only) ;;
   --scenarios) wanted+=("${scenarios[@]}") ;;
-  "") wanted+=("${scenarios[@]}" "${tests[@]}" "${laboratory[@]}") ;;
+  "") wanted+=("${scenarios[@]}" "${tests[@]}" "${hosts[@]}" "${laboratory[@]}") ;;
   *)
     echo "usage: $0 [--build-only|--scenarios]" >&2
     exit 2

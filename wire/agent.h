@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json_fields.h"
+#include "base/units.h"
 #include "wire/guard.h"
 #include "wire/message.h"
 
@@ -84,6 +85,11 @@ struct AgentSetup {
   /// File of the network namespace in which the node's programs run; the agent itself stays
   /// outside, so that what strikes the node's processes does not strike it. Empty: the agent's own.
   std::string networkNamespace{};
+  /// Whoever holds this name on the network of the agent keeps others from it: a run of a host at a
+  /// time. Empty: nobody is kept from anything.
+  std::string lock{};
+  /// The agent ends, with all that it has started, when it has heard nothing for so long; 0: never.
+  Duration lease{};
 };
 
 /// Starts a guard.
@@ -95,12 +101,13 @@ struct StartJob {
   bool logs = false;  ///< with the message comes the descriptor of the file that the guard logs to
 };
 
-/// Starts a rank of ours. With the message come two descriptors: the rank's end of the channel over
-/// which it and the controller speak (rank.h), past the agent, and that of the file that it logs
-/// to. So the agent must be on the controller's machine.
+/// Starts a rank of ours. Where the agent is on the controller's machine, two descriptors come with
+/// the message: the rank's end of the channel over which it and the controller speak (rank.h), past
+/// the agent, and that of the file that it logs to.
 struct StartRank {
   static constexpr const char* kType = "rank";
-  int job = 0;  ///< its number from now on
+  int job = 0;           ///< its number from now on
+  bool relayed = false;  ///< no descriptors: the agent passes on what both say, and what it logs
   /// In addition to the agent's environment, or instead of what is there by that name.
   std::map<std::string, std::string> environment{};
 };
@@ -110,6 +117,13 @@ struct TellGuard {
   static constexpr const char* kType = "tell";
   int job = 0;
   ToGuard message{};
+};
+
+/// To a rank that is `relayed`.
+struct TellRank {
+  static constexpr const char* kType = "tell_rank";
+  int job = 0;
+  std::string message{};  ///< the text of its configuration, or of a ToRank
 };
 
 /// SIGKILL to a guard, with which all of its programs end, or to a rank.
@@ -128,6 +142,18 @@ struct AskClock {
   static constexpr const char* kType = "clock";
 };
 
+/// What is your machine like?
+struct AskFacts {
+  static constexpr const char* kType = "facts";
+};
+
+/// Tell what these interfaces have carried, now and again and again.
+struct WatchCounters {
+  static constexpr const char* kType = "watch";
+  std::vector<std::string> interfaces{};
+  Duration every{};
+};
+
 /// To the holder of a fault, which the first one starts.
 struct TellHolder {
   static constexpr const char* kType = "fault";
@@ -141,8 +167,8 @@ struct EndFault {
   int fault = 0;
 };
 
-using ToAgent = std::variant<AgentSetup, StartJob, StartRank, TellGuard, EndJob, AskRails, AskClock,
-                             TellHolder, EndFault>;
+using ToAgent = std::variant<AgentSetup, StartJob, StartRank, TellGuard, TellRank, EndJob, AskRails,
+                             AskClock, AskFacts, WatchCounters, TellHolder, EndFault>;
 
 /// It serves from now on.
 struct AgentReady {
@@ -219,8 +245,59 @@ struct HolderSaid {
   FromHolder message{};
 };
 
-using FromAgent = std::variant<AgentReady, AgentError, JobStarted, JobRefused, RankEnded, GuardSaid,
-                               JobOutput, RailsTold, ClockTold, HolderSaid>;
+/// A rank that is `relayed` has said something: FromRank, but for Gone.
+struct RankSaid {
+  static constexpr const char* kType = "rank_said";
+  int job = 0;
+  std::string message{};  ///< its text: who passes it on need not understand it
+};
+
+/// What such a rank, or the agent itself, has logged: some lines, or a part of one.
+struct Logged {
+  static constexpr const char* kType = "logged";
+  std::string text{};
+};
+
+/// An interface of a machine.
+struct HostPort {
+  std::string name{};
+  std::string kind{};  ///< "veth", "bridge", ...; empty: physical, or the loopback
+  std::string link{};  ///< link layer: "ether", "infiniband", "loopback", "other"
+  std::vector<std::string> addresses{};  ///< IPv4, "10.1.0.3/24"
+  bool up = false;
+  bool carrier = false;
+  int mtu = 0;
+  BitsPerSecond speed = 0;  ///< 0: not told
+  std::string pci{};        ///< "0000:3b:00.0"; empty: none
+  std::string rdma{};       ///< its RDMA device, "mlx5_0"; empty: none
+};
+
+struct HostFacts {
+  static constexpr const char* kType = "facts";
+  std::string hostname{};
+  std::string bootId{};
+  std::string kernel{};
+  int cores = 0;
+  std::string defaultRoute{};  ///< interface of the IPv4 default route; empty: there is none
+  std::string reachedAt{};     ///< its address to which ssh has come; empty: not by ssh
+  std::vector<HostPort> ports{};
+};
+
+/// What an interface has carried since it exists.
+struct PortCounters {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+};
+
+/// Of WatchCounters, in that order; zeros: the interface is not there now.
+struct CountersTold {
+  static constexpr const char* kType = "counters";
+  std::vector<PortCounters> ports{};
+};
+
+using FromAgent =
+    std::variant<AgentReady, AgentError, JobStarted, JobRefused, RankEnded, RankSaid, Logged,
+                 GuardSaid, JobOutput, RailsTold, ClockTold, HostFacts, CountersTold, HolderSaid>;
 
 // --- fields ---
 
@@ -284,6 +361,8 @@ template <typename V>
 void visitFields(V& v, Of<AgentSetup> auto& setup) {
   v.required("version", setup.version);
   v.required("network_namespace", setup.networkNamespace);
+  v.required("lock", setup.lock);
+  v.required("lease", setup.lease, kNotNegative);
 }
 
 template <typename V>
@@ -297,7 +376,14 @@ void visitFields(V& v, Of<StartJob> auto& message) {
 template <typename V>
 void visitFields(V& v, Of<StartRank> auto& message) {
   v.required("job", message.job);
+  v.required("relayed", message.relayed);
   v.required("environment", message.environment);
+}
+
+template <typename V>
+void visitFields(V& v, Of<TellRank> auto& message) {
+  v.required("job", message.job);
+  v.required("message", message.message);
 }
 
 template <typename V>
@@ -316,6 +402,15 @@ void visitFields(V& /*v*/, Of<AskRails> auto& /*message*/) {}
 
 template <typename V>
 void visitFields(V& /*v*/, Of<AskClock> auto& /*message*/) {}
+
+template <typename V>
+void visitFields(V& /*v*/, Of<AskFacts> auto& /*message*/) {}
+
+template <typename V>
+void visitFields(V& v, Of<WatchCounters> auto& message) {
+  v.required("interfaces", message.interfaces);
+  v.required("every", message.every, kNotNegative);
+}
 
 template <typename V>
 void visitFields(V& v, Of<TellHolder> auto& message) {
@@ -354,6 +449,53 @@ template <typename V>
 void visitFields(V& v, Of<RankEnded> auto& message) {
   v.required("job", message.job);
   v.required("how", message.how);
+}
+
+template <typename V>
+void visitFields(V& v, Of<RankSaid> auto& message) {
+  v.required("job", message.job);
+  v.required("message", message.message);
+}
+
+template <typename V>
+void visitFields(V& v, Of<Logged> auto& message) {
+  v.required("text", message.text);
+}
+
+template <typename V>
+void visitFields(V& v, Of<HostPort> auto& port) {
+  v.required("name", port.name);
+  v.required("kind", port.kind);
+  v.required("link", port.link);
+  v.required("addresses", port.addresses);
+  v.required("up", port.up);
+  v.required("carrier", port.carrier);
+  v.required("mtu", port.mtu, kNotNegative);
+  v.required("speed", port.speed, kNotNegative);
+  v.required("pci", port.pci);
+  v.required("rdma", port.rdma);
+}
+
+template <typename V>
+void visitFields(V& v, Of<HostFacts> auto& facts) {
+  v.required("hostname", facts.hostname);
+  v.required("boot_id", facts.bootId);
+  v.required("kernel", facts.kernel);
+  v.required("cores", facts.cores, kNotNegative);
+  v.required("default_route", facts.defaultRoute);
+  v.required("reached_at", facts.reachedAt);
+  v.required("ports", facts.ports);
+}
+
+template <typename V>
+void visitFields(V& v, Of<PortCounters> auto& port) {
+  v.required("sent", port.sent);
+  v.required("received", port.received);
+}
+
+template <typename V>
+void visitFields(V& v, Of<CountersTold> auto& message) {
+  v.required("ports", message.ports);
 }
 
 template <typename V>

@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,8 +17,13 @@
 
 #include "base/clock.h"
 #include "base/file_text.h"
+#include "base/units.h"
 #include "harness/agent/fault_holder.h"
 #include "harness/agent/guard.h"
+#include "harness/agent/host_facts.h"
+#include "harness/agent/host_lock.h"
+#include "harness/agent/port_counters.h"
+#include "harness/agent/relayed_rank.h"
 #include "harness/launch/lifeline.h"
 #include "harness/launch/process.h"
 
@@ -59,7 +66,11 @@ class Agent {
   Status start(const wire::StartRank& message);
   Status startRank(const wire::StartRank& message);
   Status started(int id, const Status& status);
+  Status watch(const wire::WatchCounters& message);
+  Status tellCounters();
   void end(int id);
+  Duration untilSomethingIsDue() const;
+  Status keepUp();
   Status lookForEnd(int id, launch::Process& rank);
   Status relay(int id, Job& job);
   /// For a guard that has not said one.
@@ -76,7 +87,12 @@ class Agent {
   UniqueFd network_;
   std::map<int, Job> jobs_;
   std::map<int, launch::Process> ranks_;
+  std::map<int, RelayedRank> relayed_;
   std::map<int, launch::Process> faults_;  // holders
+  std::optional<PortCounters> counters_;   // that are told again and again
+  UniqueFd lock_;
+  Duration lease_{};  // 0: none
+  TimePoint heard_ = now();
 };
 
 /// How a process whose channel is closed has ended.
@@ -94,7 +110,27 @@ Status Agent::setUp() {
     network_.reset(::open(networkFile_.c_str(), O_RDONLY | O_CLOEXEC));
     if (!network_) return Status::fromErrno(errno, "open " + networkFile_);
   }
+  if (!setup.lock.empty()) {
+    ASSIGN_OR_RETURN(lock_, holdHost(setup.lock));
+  }
+  lease_ = setup.lease;
+  heard_ = now();
   return tell(wire::AgentReady{});
+}
+
+Duration Agent::untilSomethingIsDue() const {
+  Duration left = Duration::max();
+  if (lease_ > Duration::zero()) left = heard_ + lease_ - now();
+  if (counters_) left = std::min(left, counters_->due() - now());
+  return std::max(left, Duration::zero());
+}
+
+Status Agent::keepUp() {
+  if (lease_ > Duration::zero() && now() >= heard_ + lease_) {
+    return errorf(Code::kDeadlineExceeded, "nothing has been heard from the controller for {}",
+                  formatDuration(lease_));
+  }
+  return counters_ && now() >= counters_->due() ? tellCounters() : okStatus();
 }
 
 Status Agent::serve() {
@@ -102,16 +138,24 @@ Status Agent::serve() {
     std::vector<pollfd> ready{{controller_.fd(), POLLIN, 0}};
     for (auto& [id, job] : jobs_) ready.push_back({job.guard->messages().fd(), POLLIN, 0});
     for (auto& [id, rank] : ranks_) ready.push_back({rank.pidFd(), POLLIN, 0});
+    for (auto& [id, rank] : relayed_) rank.addTo(ready);
     for (auto& [id, holder] : faults_) ready.push_back({holder.messages().fd(), POLLIN, 0});
-    if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) {
+    const Duration pause = untilSomethingIsDue();
+    const timespec wait{.tv_sec = duration_cast<std::chrono::seconds>(pause).count(),
+                        .tv_nsec = (pause % 1s).count()};
+    if (::ppoll(ready.data(), ready.size(), pause == Duration::max() ? nullptr : &wait, nullptr) <
+            0 &&
+        errno != EINTR) {
       return Status::fromErrno(errno, "wait for messages");
     }
     for (;;) {
       ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
       if (!message) break;
+      heard_ = now();
       ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToAgent>(*message));
       RETURN_IF_ERROR(obey(asked));
     }
+    RETURN_IF_ERROR(keepUp());
     for (auto at = jobs_.begin(); at != jobs_.end();) {
       const auto current = at++;
       RETURN_IF_ERROR(relay(current->first, current->second));
@@ -120,6 +164,20 @@ Status Agent::serve() {
     for (auto at = ranks_.begin(); at != ranks_.end();) {
       const auto current = at++;
       RETURN_IF_ERROR(lookForEnd(current->first, current->second));
+    }
+    for (auto at = relayed_.begin(); at != relayed_.end();) {
+      const auto current = at++;
+      ASSIGN_OR_RETURN(const std::optional<std::string> ended,
+                       current->second.pump(current->first, [this](const wire::FromAgent& said) {
+                         // What a rank says is often a mark: what has been carried until then
+                         // comes before it.
+                         if (counters_ && counters_->isOld(now())) RETURN_IF_ERROR(tellCounters());
+                         return tell(said);
+                       }));
+      if (!ended) continue;
+      const wire::RankEnded end{current->first, *ended};
+      relayed_.erase(current);
+      RETURN_IF_ERROR(tell(end));
     }
     for (auto at = faults_.begin(); at != faults_.end();) {
       const auto current = at++;
@@ -151,6 +209,17 @@ Status Agent::obey(const wire::ToAgent& message) {
   if (std::holds_alternative<wire::AskClock>(message)) return tell(wire::ClockTold{now()});
   if (std::holds_alternative<wire::AskRails>(message)) {
     return tell(wire::RailsTold{rails_()});
+  }
+  if (std::holds_alternative<wire::AskFacts>(message)) {
+    ASSIGN_OR_RETURN(const wire::HostFacts facts, readHostFacts());
+    return tell(facts);
+  }
+  if (const auto* const counters = std::get_if<wire::WatchCounters>(&message)) {
+    return watch(*counters);
+  }
+  if (const auto* const told = std::get_if<wire::TellRank>(&message)) {
+    const auto found = relayed_.find(told->job);
+    return found == relayed_.end() ? okStatus() : found->second.tell(told->message);
   }
   return errorf(Code::kInvalidArgument, "a node is set up once");
 }
@@ -185,6 +254,11 @@ Status Agent::start(const wire::StartRank& message) {
 }
 
 Status Agent::startRank(const wire::StartRank& message) {
+  if (message.relayed) {
+    ASSIGN_OR_RETURN(RelayedRank rank, RelayedRank::start(message, network_.get()));
+    relayed_.emplace(message.job, std::move(rank));
+    return okStatus();
+  }
   const std::optional<UniqueFd> messages = controller_.takeDescriptor();
   const std::optional<UniqueFd> log = controller_.takeDescriptor();
   if (!messages || !log) {
@@ -201,8 +275,19 @@ Status Agent::startRank(const wire::StartRank& message) {
   return okStatus();
 }
 
+Status Agent::watch(const wire::WatchCounters& message) {
+  ASSIGN_OR_RETURN(counters_, PortCounters::open(network_.get(), message));
+  return tellCounters();
+}
+
+Status Agent::tellCounters() {
+  ASSIGN_OR_RETURN(wire::CountersTold told, counters_->read(now()));
+  return tell(told);
+}
+
 void Agent::end(int id) {
   // One that has just ended needs no signal. How it ends is seen as ever.
+  if (const auto rank = relayed_.find(id); rank != relayed_.end()) rank->second.kill();
   if (const auto rank = ranks_.find(id); rank != ranks_.end()) (void)rank->second.signal(SIGKILL);
   if (const auto job = jobs_.find(id); job != jobs_.end()) {
     (void)job->second.guard->signal(SIGKILL);
@@ -294,7 +379,9 @@ Status serve(launch::MessageChannel& controller, const LookAtRails& rails) {
   return status;
 }
 
-int agentMain() {
+int agentMain(int argc, char** argv) {
+  constexpr std::string_view kOverStreams = "--stdio";
+  if (argc > 2 && argv[2] == kOverStreams) return stdioAgentMain();
   // Those that go to all processes of a run are for the controller, which ends its agents in order.
   sigset_t others;
   ::sigemptyset(&others);

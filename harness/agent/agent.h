@@ -21,7 +21,12 @@ using LookAtRails = std::function<std::vector<wire::RailState>()>;
 Status serve(launch::MessageChannel& controller, const LookAtRails& rails);
 
 /// What the hidden verb `agent` does: the agent of a node that is a network namespace of this
-/// machine. Needs the descriptors of launch::Process.
-int agentMain();
+/// machine. Needs the descriptors of launch::Process. `agent --stdio`: stdioAgentMain().
+int agentMain(int argc, char** argv);
+
+/// The agent of a machine whose controller is at the other end of its standard input and output
+/// (docs/hosts.md). It greets (wire/greeting.h), and ends, with all that it has started, with the
+/// end of its input.
+int stdioAgentMain();
 
 }  // namespace faultline::agent

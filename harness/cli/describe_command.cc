@@ -15,6 +15,7 @@
 #include "harness/cli/cli.h"
 #include "harness/cli/model_page.h"
 #include "harness/cli/output.h"
+#include "harness/scenario/cluster_reader.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
@@ -174,11 +175,9 @@ Page scenarioPage(const Item& item) {
   std::string text =
       scenario.name + "\n\n" + describeRow("file", item.file) +
       describeRow("does", scenario.description) +
-      describeRow("cluster", fmt::format("{}: {} nodes x {} ranks, {} rails{}", cluster.kind->name,
-                                         cluster.nodes, cluster.ranksPerNode, cluster.rails,
-                                         cluster.kind->shapesRails
-                                             ? fmt::format(" of {}", formatRate(cluster.railRate))
-                                             : "")) +
+      describeRow("cluster",
+                  fmt::format("{}: {} nodes x {} ranks, {}", cluster.kind->name, cluster.nodes,
+                              cluster.ranksPerNode, scenario::railsInWords(cluster))) +
       describeRow("workload", workloadInWords(scenario.workload)) +
       describeRow("strategies", strategyNames(scenario));
   for (const auto& fault : scenario.faults) {

@@ -9,6 +9,7 @@
 #include "harness/cli/estimate_words.h"
 #include "harness/control/time_left.h"
 #include "harness/record/run_order.h"
+#include "harness/scenario/cluster_reader.h"
 #include "harness/scenario/fault_list.h"
 #include "harness/scenario/fault_process.h"
 #include "harness/scenario/json.h"
@@ -38,9 +39,9 @@ std::string durationText(const run::TimeEstimate& estimate, std::size_t runs) {
 }  // namespace
 
 std::string planText(const scenario::Scenario& scenario) {
-  std::string text = fmt::format(
-      "{}: {} nodes x {} rails of {}, {} rank(s) per node\n", scenario.name, scenario.cluster.nodes,
-      scenario.cluster.rails, formatRate(scenario.cluster.railRate), scenario.cluster.ranksPerNode);
+  std::string text =
+      fmt::format("{}: {} nodes x {}, {} rank(s) per node\n", scenario.name, scenario.cluster.nodes,
+                  scenario::railsInWords(scenario.cluster), scenario.cluster.ranksPerNode);
   if (const auto& serving = scenario.workload.serving; serving && !serving->traceTold.empty()) {
     text +=
         fmt::format("trace {}: {}\n", printable(serving->traceFile), printable(serving->traceTold));

@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
   // A file that passes the limit of sizes is an error that says so.
   std::signal(SIGXFSZ, SIG_IGN);
   if (isVerb(argc, argv, "rank")) return faultline::workload::rankMain();
-  if (isVerb(argc, argv, "agent")) return faultline::agent::agentMain();
+  if (isVerb(argc, argv, "agent")) return faultline::agent::agentMain(argc, argv);
   if (isVerb(argc, argv, "machine-room")) return faultline::rdma_vm::machineRoomMain();
   if (isVerb(argc, argv, "guest-agent")) return faultline::rdma_vm::guestAgentMain();
   // A run goes on to its end and writes its result, also when nobody reads along any more.

@@ -26,6 +26,7 @@
 #include "harness/cli/run_progress.h"
 #include "harness/cli/terminal.h"
 #include "harness/control/experiment.h"
+#include "harness/control/find_rails.h"
 #include "harness/control/killed_runs.h"
 #include "harness/control/output_folder.h"
 #include "harness/control/time_left.h"
@@ -55,6 +56,7 @@ struct RunOptions {
   bool failFast = false;
   std::string budget;
   std::string transcript;
+  std::string cluster;
   bool json = false;
 
   Earlier earlier() const { return force ? Earlier::kReplaced : Earlier::kRefused; }
@@ -261,10 +263,16 @@ int runScenario(const RunOptions& options) {
   if (options.repeat) overrides.push_back(fmt::format("repeat={}", *options.repeat));
   if (options.seed) overrides.push_back(fmt::format("seed={}", *options.seed));
   std::vector<scenario::Scenario> scenarios;
+  scenario::ClusterFile cluster;
+  if (!options.cluster.empty()) {
+    auto read = scenario::readClusterFile(options.cluster);
+    if (!read.ok()) return fail("run", read.status().withContext("--cluster"), kExitUsage);
+    cluster = *std::move(read);
+  }
   bool mistakes = false;
   for (const std::string& file : options.files) {
     scenario::ReadResult read =
-        scenario::readScenarioFile(file, overrides, scenario::RunsOn::kThisMachine);
+        scenario::readScenarioFile(file, overrides, scenario::RunsOn::kThisMachine, cluster);
     for (const scenario::Mistake& mistake : read.mistakes) std::cerr << mistake.toString() << '\n';
     mistakes = mistakes || !read.ok();
     if (!read.ok()) continue;
@@ -314,7 +322,9 @@ int runScenario(const RunOptions& options) {
     return fail("run", status, kExitCannotRun);
   }
   // Before anything is written: as root of a namespace of our own we still are the user outside.
-  const auto privileges = launch::enterPrivileges();
+  const bool needed = std::ranges::any_of(
+      scenarios, [](const auto& scenario) { return scenario.cluster.kind->takesPrivileges; });
+  const auto privileges = needed ? launch::enterPrivileges() : launch::Privileges::kRoot;
   if (!privileges.ok()) return fail("run", privileges.status(), kExitCannotRun);
   auto interrupt = run::Interrupt::watch();
   if (!interrupt.ok()) return fail("run", interrupt.status(), kExitCannotRun);
@@ -327,6 +337,15 @@ int runScenario(const RunOptions& options) {
     // What is left of the time is for all that are left, in equal parts.
     std::optional<Duration> part;
     if (budget) part = (*budget - (now() - began)) / static_cast<int>(scenarios.size() - i);
+    const Status found = run::findRails(scenarios[i], *interrupt, [](const std::string& line) {
+      std::cerr << printable(line) << '\n';
+    });
+    if (!found.ok()) {
+      worst = worseExit(
+          worst, interrupt->pending() ? kExitInterrupted : fail("run", found, kExitCannotRun));
+      if (interrupt->pending() || options.failFast) break;
+      continue;
+    }
     // All files could be read, or we would not be here.
     const int code = runOne(scenarios[i], options.files[i], options, directories[i], keep, part,
                             *privileges, *interrupt, documents);
@@ -356,6 +375,11 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
       ->add_option("--strategy", options->strategies, "Only these strategies, with commas between")
       ->delimiter(',')
       ->allow_extra_args(false);  // or it would swallow the files that follow
+  command
+      ->add_option("--cluster", options->cluster,
+                   "File with a section `cluster` alone, which takes the place of the scenarios' "
+                   "own: run them there")
+      ->type_name("FILE");
   command->add_option("--repeat", options->repeat, "Blocks, instead of the scenario's `repeat`");
   command->add_option("--seed", options->seed, "Seed, instead of the scenario's");
   command->add_flag("--dry-run", options->dryRun,
@@ -387,6 +411,7 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
             {"faultline run scenarios/quickstart.yaml",
              "faultline run --strategy fault_free,hot_repair --repeat 6 scenarios/quickstart.yaml",
              "faultline run --dry-run scenarios/quickstart.yaml",
+             "faultline run --cluster my_hosts.yaml scenarios/quickstart.yaml",
              "faultline run --fail-fast --budget 10min --out result my.yaml",
              "faultline init --program './train.sh' | faultline run -"},
             "0 all expectations hold, 1 one fails or a job did not survive, 2 usage or scenario "

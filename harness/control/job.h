@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -57,6 +58,8 @@ class Job {
   virtual bool isOver() const = 0;
   /// The user wants to go, perhaps before there was a cluster.
   virtual void interrupted() = 0;
+  /// A part of the cluster is gone, and with it the job.
+  virtual void lost(const std::string& what) = 0;
   /// Faults are taken back: what processes that have finished still need. The others are killed
   /// after it.
   virtual Status leave() { return okStatus(); }

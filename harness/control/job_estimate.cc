@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/scenario/cluster_reader.h"
 #include "harness/scenario/workload_kind.h"
 #include "harness/site/kind.h"
 #include "resilient_ccl/transport/shm/segment.h"
@@ -48,9 +49,7 @@ Bytes dataOf(const scenario::Scenario& scenario) {
 
 JobEstimate estimateJob(const scenario::Scenario& scenario) {
   const scenario::Cluster& cluster = scenario.cluster;
-  site::ClusterSpec spec;
-  spec.nodes = cluster.nodes;
-  spec.rails = cluster.rails;
+  const site::ClusterSpec spec = scenario::specOf(cluster);
   JobEstimate estimate{cluster.kind->footprint(spec), !scenario.workload.kind->runsRanks};
   if (cluster.kind->ownKernels) return estimate;  // what runs there is in their memory
 

@@ -47,6 +47,9 @@ class ProgramJob final : public Job {
   void interrupted() override {
     note(event::Failed{now(), reports::RunStatus::kFailed, "interrupted"});
   }
+  void lost(const std::string& what) override {
+    note(event::Failed{now(), reports::RunStatus::kFailed, what});
+  }
   Status conclude() override;
   RecordedRun finish(Observed observed) override { return record_.finish(std::move(observed)); }
   std::string_view phase() const override { return endingSince_ ? "ending" : "running"; }

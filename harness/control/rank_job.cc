@@ -55,6 +55,7 @@ class RankJob final : public Job {
   Status tick(TimePoint time) override;
   bool isOver() const override { return stage_ == Stage::kFinished || stage_ == Stage::kFailed; }
   void interrupted() override { fail(reports::RunStatus::kFailed, "interrupted"); }
+  void lost(const std::string& what) override;
   Status leave() override;
   RecordedRun finish(Observed observed) override { return record_.finish(std::move(observed)); }
   std::string_view phase() const override;
@@ -169,6 +170,13 @@ Status RankJob::startRanks(bool restart) {
   }
   ASSIGN_OR_RETURN(run_.processes, run_.cluster->startRanks(processes, run_.options.logFd));
   return okStatus();
+}
+
+void RankJob::lost(const std::string& what) {
+  const bool started = stage_ != Stage::kSettingUp;
+  fail(reports::RunStatus::kFailed,
+       started ? fmt::format("{}, {:.2f} s after the start", what, toSeconds(now() - start()))
+               : fmt::format("{}, while the job was set up", what));
 }
 
 Status RankJob::leave() {

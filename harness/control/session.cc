@@ -7,6 +7,7 @@
 #include "harness/control/program_job.h"
 #include "harness/control/rank_job.h"
 #include "harness/record/transcript.h"
+#include "harness/scenario/cluster_reader.h"
 #include "harness/scenario/workload_kind.h"
 #include "harness/site/kind.h"
 
@@ -17,12 +18,8 @@ namespace {
 constexpr Duration kTick = 1ms;
 
 site::ClusterSpec specOf(const scenario::Scenario& scenario, const std::string& folder) {
-  site::ClusterSpec spec;
-  spec.nodes = scenario.cluster.nodes;
+  site::ClusterSpec spec = scenario::specOf(scenario.cluster);
   spec.ranksPerNode = scenario::placementOf(scenario).perNode;
-  spec.rails = scenario.cluster.rails;
-  spec.railRate = scenario.cluster.railRate;
-  spec.congestionControl = scenario.cluster.congestionControl;
   spec.folder = folder;
   return spec;
 }
@@ -146,13 +143,19 @@ Result<SessionResult> Session::execute() {
   Status status = setUp();
   const bool begun = status.ok();
   if (begun) status = loop();
+  // What is left of it is enough for a result that says so.
+  const bool lost = begun && !status.ok() && !run_.cluster->lost().empty();
+  if (lost) {
+    job_->lost(run_.cluster->lost());
+    status = okStatus();
+  }
   if (status.code() == Code::kAborted && run_.interrupt.pending()) {
     status = okStatus();  // what took long was told to stop
     interrupt();
   }
-  const Status back = takeDown(status.ok() && !interrupted_);
+  const Status back = takeDown(status.ok() && !interrupted_ && !lost);
   if (run_.faults && run_.faults->wasStopped() && !interrupted_) interrupt();
-  if (status.ok() && interrupted_ && back.code() != Code::kNotRestored) {
+  if (status.ok() && (interrupted_ || lost) && back.code() != Code::kNotRestored) {
     result.trouble = back.message();
   } else {
     RETURN_IF_ERROR(both(status, back));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <cstring>
 
@@ -48,6 +49,14 @@ bool waitFor(int fd, short events, TimePoint deadline) {
   }
 }
 
+/// Now; otherwise errno is EAGAIN. An end or an error makes it ready, too.
+bool isReady(int fd, short events) {
+  pollfd ready{fd, events, 0};
+  if (::poll(&ready, 1, 0) > 0) return true;
+  errno = EAGAIN;
+  return false;
+}
+
 }  // namespace
 
 Result<std::pair<MessageChannel, MessageChannel>> MessageChannel::makePair() {
@@ -60,7 +69,15 @@ Result<std::pair<MessageChannel, MessageChannel>> MessageChannel::makePair() {
 
 MessageChannel::MessageChannel(UniqueFd fd) : fd_(std::move(fd)) {}
 
+MessageChannel::MessageChannel(UniqueFd in, UniqueFd out)
+    : fd_(std::move(in)), out_(std::move(out)) {}
+
 ssize_t MessageChannel::sendPart(std::string_view bytes, std::span<const int> descriptors) {
+  if (out_) {
+    if (!isReady(out_.get(), POLLOUT)) return -1;
+    // So much of a pipe that is ready can be written without waiting (pipe(7)).
+    return ::write(out_.get(), bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
+  }
   iovec part{const_cast<char*>(bytes.data()), bytes.size()};
   msghdr header{};
   header.msg_iov = &part;
@@ -79,6 +96,7 @@ ssize_t MessageChannel::sendPart(std::string_view bytes, std::span<const int> de
 }
 
 ssize_t MessageChannel::receivePart(char* into, std::size_t size) {
+  if (out_) return isReady(fd_.get(), POLLIN) ? ::read(fd_.get(), into, size) : -1;
   iovec part{into, size};
   msghdr header{};
   header.msg_iov = &part;
@@ -111,10 +129,14 @@ std::optional<UniqueFd> MessageChannel::takeDescriptor() {
   return taken;
 }
 
+std::string MessageChannel::textOf(const nlohmann::json& message) {
+  // Text that is not UTF-8 (a program's output, say) must not cost the message.
+  return message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 Status MessageChannel::send(const nlohmann::json& message, std::span<const int> descriptors,
                             const GiveUp& giveUp) {
-  // Text that is not UTF-8 (a program's output, say) must not cost the message.
-  std::string bytes = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string bytes = textOf(message);
   if (bytes.size() > kLargestMessage) {
     return errorf(Code::kInvalidArgument, "a message of {} bytes is too large: {} are possible",
                   bytes.size(), kLargestMessage);
@@ -137,7 +159,7 @@ Status MessageChannel::send(const nlohmann::json& message, std::span<const int> 
     } else if (errno == EAGAIN) {
       RETURN_IF_ERROR(unlessGivenUp(giveUp, "send a message that is not read"));
       const TimePoint look = giveUp ? std::min(deadline, now() + kGiveUpInterval) : deadline;
-      if (!waitFor(fd_.get(), POLLOUT, look) && now() >= deadline) {
+      if (!waitFor(outFd(), POLLOUT, look) && now() >= deadline) {
         return errorf(Code::kDeadlineExceeded, "the other end did not read a message for {}",
                       formatDuration(kSendTimeout));
       }

@@ -18,8 +18,8 @@
 
 namespace faultline::launch {
 
-/// JSON objects between two processes, over a connected pair of stream sockets. Descriptors may
-/// come with a message (unix(7), SCM_RIGHTS), where both are of one machine.
+/// JSON objects between two processes, over a connected pair of stream sockets, or two streams.
+/// Descriptors may come with a message (unix(7), SCM_RIGHTS), where both are of one machine.
 ///
 /// On the wire a message is its length (32 bits, little endian) and the object as compact JSON. A
 /// stream and not a packet socket, because a result with many iterations is larger than a packet
@@ -38,8 +38,14 @@ class MessageChannel {
 
   /// Takes over one end, e.g. the descriptor that a rank inherits.
   explicit MessageChannel(UniqueFd fd);
+  /// Over two streams of any kind, pipes say, one for each direction; no descriptors come with
+  /// messages. Whether they block is not changed: others may have them open, too.
+  MessageChannel(UniqueFd in, UniqueFd out);
   MessageChannel(MessageChannel&&) = default;
   MessageChannel& operator=(MessageChannel&&) = default;
+
+  /// How a message is written, without its length.
+  static std::string textOf(const nlohmann::json& message);
 
   /// Writes one message; waits while the other end's buffer is full. kUnavailable when the other
   /// end is gone, kDeadlineExceeded when it does not read, kInvalidArgument when too large. After
@@ -65,13 +71,16 @@ class MessageChannel {
   UniqueFd release() { return std::move(fd_); }
 
  private:
-  /// As send(2) and recv(2); -1 with errno.
+  /// As send(2) and recv(2) that do not wait; -1 with errno.
   ssize_t sendPart(std::string_view bytes, std::span<const int> descriptors);
   ssize_t receivePart(char* into, std::size_t size);
   Status readAvailable();
   Status parseComplete();
 
+  int outFd() const { return out_ ? out_.get() : fd_.get(); }
+
   UniqueFd fd_;
+  UniqueFd out_;          ///< of two streams: the one that is written
   std::string received_;  ///< not yet parsed
   std::deque<nlohmann::json> complete_;
   std::deque<UniqueFd> descriptors_;  ///< not yet taken

@@ -39,6 +39,7 @@ struct SpawnOptions {
   /// It is the first process of a process namespace and of a mount namespace of its own (needs
   /// CAP_SYS_ADMIN): whatever it starts, and whatever they start, ends with it, however it ends.
   bool own_process_namespace = false;
+  int stdin_fd = -1;   ///< borrowed; -1: there is nothing to read
   int stdout_fd = -1;  ///< borrowed; -1: the caller's
   int stderr_fd = -1;  ///< borrowed; -1: the caller's
   /// Its end of a message channel whose other end is somebody else's (borrowed); -1: one of its
@@ -62,7 +63,7 @@ struct ExitStatus {
 /// A child process that cannot outlive its controller: it has a lifeline pipe and the parent-death
 /// signal SIGKILL, and the destructor kills and reaps it. Unless it is foreign it ignores SIGINT
 /// (Ctrl-C is for the controller, which ends its ranks in order), and stays in the caller's process
-/// group. It reads nothing from standard input.
+/// group.
 ///
 /// The parent-death signal follows the *thread* that spawned: spawn from the main thread.
 class Process {

@@ -35,6 +35,7 @@ Duration durationOfSeconds(double seconds) {
 }
 
 double secondsOfCall(const Cluster& cluster, schedule::Collective operation, Bytes size) {
+  if (cluster.railRate == 0) return 0;  // nobody knows
   const double rate = static_cast<double>(cluster.railRate) * cluster.rails;
   return sentShare(operation, cluster.ranks()) * static_cast<double>(size) * kBitsOfAByte / rate;
 }

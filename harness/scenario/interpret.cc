@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/cluster_reader.h"
 #include "harness/scenario/document.h"
 #include "harness/scenario/expectation_check.h"
 #include "harness/scenario/fault_process_reader.h"
@@ -34,14 +35,7 @@ class ScenarioReader {
     scenario.version = integer(values, "version");
     scenario.name = values.get<std::string>("name");
     if (values.has("description")) scenario.description = values.get<std::string>("description");
-    scenario.cluster.kind = site::findKind(values.get<std::string>("cluster.kind"));
-    scenario.cluster.nodes = integer(values, "cluster.nodes");
-    scenario.cluster.ranksPerNode = integer(values, "cluster.ranks_per_node");
-    scenario.cluster.rails = integer(values, "cluster.rails");
-    scenario.cluster.railRate = values.get<Rate>("cluster.rail_rate").bitsPerSecond;
-    if (values.has("cluster.congestion_control")) {
-      scenario.cluster.congestionControl = values.get<std::string>("cluster.congestion_control");
-    }
+    scenario.cluster = readCluster(root_, values, findings_);
     const auto* const kind = findWorkloadKind(values.get<std::string>("workload.kind"));
     if (kind != nullptr) scenario.workload.kind = kind;  // otherwise it is told by now
     scenario.workload.iterations = integer(values, "workload.iterations");

@@ -1,6 +1,7 @@
 #include "harness/scenario/json.h"
 
 #include "harness/baseline/strategy_table.h"
+#include "harness/scenario/language_table.h"
 #include "harness/scenario/lifetime.h"
 #include "harness/scenario/workload_kind.h"
 
@@ -15,6 +16,22 @@ Json toJson(const ParameterValue& value) {
   if (const auto* decimal = std::get_if<double>(&value)) return *decimal;
   if (const auto* flag = std::get_if<bool>(&value)) return *flag;
   return formatParameter(value);
+}
+
+/// What the kind of a cluster adds to it, or has in another way.
+void addOfItsKind(const Cluster& cluster, Json& json) {
+  const site::RailChoice& rails = cluster.railChoice;
+  if (rails.automatic) json["rails"] = kAutomatic;
+  if (!rails.names.empty()) json["rails"] = rails.names;
+  if (!rails.byNode.empty()) json["rails"] = rails.byNode;
+  if (cluster.kind->nodes != nullptr) json.erase("nodes");
+  const bool rated = cluster.kind->findsRails && cluster.railRate != 0;
+  if (cluster.kind->shapesRails || rated) json["rail_rate"] = formatRate(cluster.railRate);
+  for (const site::Setting& setting : cluster.kind->settings) {
+    const auto said = cluster.settings.find(setting.spec.name);
+    if (said == cluster.settings.end()) continue;
+    json[said->first] = setting.list ? Json(said->second) : Json(said->second.front());
+  }
 }
 
 Json toJson(const Lifetime& lifetime) {
@@ -207,7 +224,7 @@ nlohmann::ordered_json toJson(const Scenario& scenario) {
             {"repeat", scenario.repeat},
             {"seed", scenario.seed},
             {"expect", Json::array()}};
-  if (cluster.kind->shapesRails) json["cluster"]["rail_rate"] = formatRate(cluster.railRate);
+  addOfItsKind(cluster, json["cluster"]);
   if (!cluster.congestionControl.empty()) {
     json["cluster"]["congestion_control"] = cluster.congestionControl;
   }

@@ -53,16 +53,23 @@ std::string_view clusterKindMeanings() {
   return text;
 }
 
-const std::array kClusterFields{
+const std::array kCommonClusterFields{
     Field{choice("kind", clusterKindNames().front(), clusterKindNames(), clusterKindMeanings())},
     Field{number("nodes", "4", 1, kMostNodes, "nodes")},
     Field{number("ranks_per_node", "1", 1, kMostRanksPerNode,
                  "ranks (processes) on each node; a rank is a process of its own")},
-    Field{number("rails", "2", 1, kMostRails, "NICs of each node, each with a switch of its own")},
+    Field{
+        number(
+            "rails", "2", 1, kMostRails,
+            "NICs of each node, each with a switch of its own. Of a kind that finds them: so many "
+            "of those that are there; auto, all that fit, which is the default then; a list of "
+            "their names; or a list for each node, {NODE: [names]}"),
+        Shape::kRails},
     Field{{"rail_rate",
            Type::kRate,
            "400Mbit",
-           "what a rail carries in each direction",
+           "what a rail carries in each direction. Of rails that are there already: as their "
+           "drivers say, if nothing is said here",
            {},
            kSlowestRailRate,
            kFastestRailRate}},
@@ -70,7 +77,24 @@ const std::array kClusterFields{
            "of TCP, e.g. cubic, where a program in a node chooses none; left out: this machine's "
            "default. Rails of ours choose theirs"}},
 };
-constexpr Record kCluster{"The machines and the network between them.", kClusterFields};
+
+/// Those of all kinds, and what each adds.
+const std::vector<Field>& clusterFields() {
+  static const std::vector<Field> fields = [] {
+    std::vector<Field> all(kCommonClusterFields.begin(), kCommonClusterFields.end());
+    for (const site::Kind* const kind : site::kinds()) {
+      for (const site::Setting& setting : kind->settings) {
+        all.push_back({setting.spec, setting.list ? Shape::kList : Shape::kScalar});
+      }
+    }
+    return all;
+  }();
+  return fields;
+}
+const Record& clusterTable() {
+  static const Record kTable{"The machines and the network between them.", clusterFields()};
+  return kTable;
+}
 
 constexpr std::array kLimitFields{
     Field{duration("deadline", "60s", kMillisecond,
@@ -175,7 +199,7 @@ std::span<const Field> scenarioFields() {
       Field{number("version", "", 1, 1, "version of this language: 1"), Shape::kScalar, true},
       Field{{"name", Type::kName, "", "names the result"}, Shape::kScalar, true},
       Field{labelled("description", "one sentence for the report")},
-      Field{labelled("cluster", kCluster.meaning), Shape::kRecord, false, &kCluster},
+      Field{labelled("cluster", clusterTable().meaning), Shape::kRecord, false, &clusterTable()},
       Field{labelled("workload", workloadTable().meaning), Shape::kRecord, true, &workloadTable()},
       Field{
           labelled("strategies",
@@ -237,6 +261,9 @@ std::string factsOf(const Field& field) {
       break;
     case Shape::kWords:
       facts = "list of texts";
+      break;
+    case Shape::kRails:
+      facts = fmt::format("{}, auto, a list of names, or a mapping of such lists", typeOf(spec));
       break;
     case Shape::kList:
       facts = fmt::format("{}, or a list", typeOf(spec));

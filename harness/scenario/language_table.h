@@ -27,6 +27,7 @@ enum class Shape {
   kList,          ///< one value as `Field::spec` says, or a list of such
   kWords,         ///< a list of texts: a program and its arguments
   kTexts,         ///< a mapping of names to texts
+  kRails,         ///< a number as `Field::spec` says, `auto`, names, or names by node
   kMetrics,       ///< a mapping of names to mappings with the keys of `Field::record`
 };
 
@@ -67,6 +68,9 @@ ParameterSpec weightSpec();
 
 /// The row behind a fault's `kind`, with all kinds as choices.
 ParameterSpec faultKindSpec();
+
+/// Of kRails: whatever is found.
+inline constexpr std::string_view kAutomatic = "auto";
 
 /// The key of the second form of kCompute.
 inline constexpr std::string_view kBurn = "burn";

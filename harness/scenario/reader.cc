@@ -25,7 +25,7 @@ constexpr std::size_t kMostMistakes = 100;  // a file with more is no scenario: 
 
 /// From problems to mistakes: in the order of the file, with the names of their sources.
 std::vector<Mistake> render(std::vector<Problem> problems, const std::string& file,
-                            std::span<const std::string> overrides) {
+                            std::span<const std::string> overrides, const std::string& cluster) {
   std::stable_sort(problems.begin(), problems.end(), [](const Problem& a, const Problem& b) {
     return std::tie(a.where.source, a.where.line, a.where.column) <
            std::tie(b.where.source, b.where.line, b.where.column);
@@ -38,6 +38,9 @@ std::vector<Mistake> render(std::vector<Problem> problems, const std::string& fi
     if (source == 0) {
       mistakes.push_back(
           {file, problem.where.line, problem.where.column, std::move(problem.message)});
+    } else if (source > overrides.size()) {
+      mistakes.push_back(
+          {cluster, problem.where.line, problem.where.column, std::move(problem.message)});
     } else {
       mistakes.push_back({fmt::format("{}: --set {}", file, shortened(overrides[source - 1])), 0, 0,
                           std::move(problem.message)});
@@ -69,6 +72,24 @@ std::string siblingMeant(const std::filesystem::path& path) {
   return fmt::format(" (did you mean '{}'?)", (path.parent_path() / closest).string());
 }
 
+/// Puts the section of the other file into the place of the scenario's own.
+void replaceCluster(Node& root, std::string_view text, int source, Findings& findings) {
+  Document document = parseDocument(text, source);
+  for (Problem& problem : document.problems) findings.problems().push_back(std::move(problem));
+  if (!document.problems.empty() || root.kind != Node::Kind::kMap) return;
+  constexpr std::string_view kCluster = "cluster";
+  Node* const section = document.root.find(kCluster);
+  if (section == nullptr || document.root.entries.size() != 1) {
+    findings.add({source, 1, 1}, "a file for --cluster has the key 'cluster', and no other");
+    return;
+  }
+  if (Node* const own = root.find(kCluster)) {
+    *own = std::move(*section);
+  } else {
+    root.entries.push_back(std::move(document.root.entries.front()));
+  }
+}
+
 }  // namespace
 
 std::string Mistake::toString() const {
@@ -77,12 +98,16 @@ std::string Mistake::toString() const {
 }
 
 ReadResult readScenario(std::string_view yaml, const std::string& source,
-                        std::span<const std::string> overrides, RunsOn machine) {
+                        std::span<const std::string> overrides, RunsOn machine,
+                        const ClusterFile& cluster) {
   Document document = parseDocument(yaml, 0);
   const bool duplicates_only = document.root.kind != Node::Kind::kNull || document.problems.empty();
   Findings findings;
   findings.problems() = std::move(document.problems);
   if (duplicates_only) {
+    if (!cluster.name.empty()) {
+      replaceCluster(document.root, cluster.text, static_cast<int>(overrides.size()) + 1, findings);
+    }
     for (std::size_t i = 0; i < overrides.size(); ++i) {
       if (auto problem = applyOverride(document.root, overrides[i], static_cast<int>(i) + 1)) {
         findings.add(problem->where, std::move(problem->message));
@@ -94,11 +119,19 @@ ReadResult readScenario(std::string_view yaml, const std::string& source,
     if (machine == RunsOn::kThisMachine) checkFaultCommands(scenario, document.root, findings);
     if (findings.problems().empty()) return {std::move(scenario), {}};
   }
-  return {std::nullopt, render(std::move(findings.problems()), source, overrides)};
+  return {std::nullopt, render(std::move(findings.problems()), source, overrides, cluster.name)};
+}
+
+Result<ClusterFile> readClusterFile(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string text, readInput(path, {.what = "cluster file",
+                                                      .attempt = "cannot read the cluster file",
+                                                      .mostBytes = kMaximumFileBytes,
+                                                      .ownPipes = true}));
+  return ClusterFile{path, std::move(text)};
 }
 
 ReadResult readScenarioFile(const std::string& path, std::span<const std::string> overrides,
-                            RunsOn machine) {
+                            RunsOn machine, const ClusterFile& cluster) {
   const auto text = readInput(path, {.what = "scenario",
                                      .attempt = "cannot read the scenario",
                                      .mostBytes = kMaximumFileBytes,
@@ -108,7 +141,7 @@ ReadResult readScenarioFile(const std::string& path, std::span<const std::string
     return {std::nullopt,
             {{path, 0, 0, text.status().message() + (missing ? siblingMeant(path) : "")}}};
   }
-  return readScenario(*text, path, overrides, machine);
+  return readScenario(*text, path, overrides, machine, cluster);
 }
 
 }  // namespace faultline::scenario

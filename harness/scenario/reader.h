@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "harness/scenario/scenario.h"
 
 namespace faultline::scenario {
@@ -37,16 +38,25 @@ struct ReadResult {
 /// there; whoever lists a scenario or replays its transcript does not need them.
 enum class RunsOn { kAnyMachine, kThisMachine };
 
+/// A section `cluster` that takes the place of a scenario's own.
+struct ClusterFile {
+  std::string name;  ///< in messages; empty: there is none
+  std::string text;  ///< YAML, with the key `cluster` alone
+};
+/// Reads such a file; kNotFound and others with what was attempted.
+Result<ClusterFile> readClusterFile(const std::string& path);
+
 /// Reads YAML text. `source` names it in messages, and files that it names are relative to the
 /// folder of that. `overrides` are `path=value`, for example
-/// "workload.iterations=10" or "faults.0.duration=2s", put in before anything is checked.
+/// "workload.iterations=10" or "faults.0.duration=2s", put in before anything is checked, and after
+/// the section of `cluster`.
 /// Never throws, whatever the text is.
 ReadResult readScenario(std::string_view yaml, const std::string& source,
                         std::span<const std::string> overrides = {},
-                        RunsOn machine = RunsOn::kAnyMachine);
+                        RunsOn machine = RunsOn::kAnyMachine, const ClusterFile& cluster = {});
 
 /// The same for a file.
 ReadResult readScenarioFile(const std::string& path, std::span<const std::string> overrides = {},
-                            RunsOn machine = RunsOn::kAnyMachine);
+                            RunsOn machine = RunsOn::kAnyMachine, const ClusterFile& cluster = {});
 
 }  // namespace faultline::scenario

@@ -34,6 +34,8 @@ struct Cluster {
   int rails = 2;
   BitsPerSecond railRate = 400'000'000;  ///< full duplex, at both ends of every rail
   std::string congestionControl = {};    ///< of the nodes' TCP; empty: the machine's default
+  site::RailChoice railChoice = {};      ///< of a kind that finds its rails
+  site::Settings settings = {};          ///< of the keys that its kind adds
 
   int ranks() const { return nodes * ranksPerNode; }
   bool operator==(const Cluster&) const = default;

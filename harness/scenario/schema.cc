@@ -243,6 +243,16 @@ Json fieldSchema(const Field& field) {
       schema["oneOf"] = {items, Json{{"type", "array"}, {"minItems", 1}, {"items", items}}};
       return schema;
     }
+    case Shape::kRails: {
+      const Json names{{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
+      Json number = schemaOf(field.spec);
+      Json description = std::move(number["description"]);
+      number.erase("description");
+      return {{"description", std::move(description)},
+              {"oneOf",
+               {std::move(number), Json{{"const", kAutomatic}}, names,
+                Json{{"type", "object"}, {"additionalProperties", names}}}}};
+    }
     case Shape::kWords:
       return list(field, anyScalar());
     case Shape::kTexts:

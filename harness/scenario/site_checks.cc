@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,8 +54,23 @@ class SiteChecker {
       findings_.add(set->where, fmt::format("{}: {} of a cluster of kind {} {}; remove it", key,
                                             key == kRailRate ? "rails" : "nodes", kind_.name, why));
     };
-    if (!kind_.shapesRails) refuse(kRailRate, "are not shaped");
+    if (!kind_.shapesRails && !kind_.findsRails) refuse(kRailRate, "are not shaped");
     if (kind_.ownKernels) refuse("congestion_control", "have their own kernel's");
+    if (kind_.nodes != nullptr) refuse("nodes", "are those that it names");
+    for (const site::Kind* const other : site::kinds()) {
+      for (const site::Setting& setting : other->settings) {
+        const Node* const set = cluster == nullptr ? nullptr : cluster->find(setting.spec.name);
+        if (set == nullptr || hasSetting(setting.spec.name)) continue;
+        findings_.add(set->where, fmt::format("{}: is of a cluster of kind {}, and this one is of "
+                                              "kind {}; remove it",
+                                              setting.spec.name, other->name, kind_.name));
+      }
+    }
+  }
+
+  bool hasSetting(std::string_view name) const {
+    return std::ranges::any_of(
+        kind_.settings, [&](const site::Setting& setting) { return setting.spec.name == name; });
   }
 
   void checkSize(std::string_view key, int asked, int most) {
@@ -71,6 +87,20 @@ class SiteChecker {
                        "'{}'",
                        kind_.name, workloadWith(&WorkloadKind::runsRanks, false),
                        clusterOf(site::firstKind(&site::Kind::runsRanks))));
+    }
+    if (!kind_.runsPrograms && !scenario_.workload.kind->runsRanks) {
+      fail("workload.kind",
+           fmt::format("kind: a cluster of kind {} runs no programs that are not ours yet: write "
+                       "'{}'",
+                       kind_.name, workloadWith(&WorkloadKind::runsRanks, true)));
+    }
+    for (std::size_t i = 0; i < scenario_.strategies.size() && !kind_.sharesFolder; ++i) {
+      const auto* const spec = baseline::findStrategy(scenario_.strategies[i].kind());
+      if (spec == nullptr || !spec->restarts) continue;
+      fail(fmt::format("strategies.{}", i),
+           fmt::format("{}: its ranks keep checkpoints in a folder that all nodes share, and those "
+                       "of a cluster of kind {} share none yet",
+                       spec->name, kind_.name));
     }
     for (std::size_t i = 0; i < scenario_.strategies.size() && !kind_.mayHaveGpus; ++i) {
       const auto* const spec = baseline::findStrategy(scenario_.strategies[i].kind());

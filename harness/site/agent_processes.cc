@@ -58,6 +58,18 @@ Result<std::unique_ptr<Processes>> AgentProcesses::startRanks(Agents& agents,
   return std::unique_ptr<Processes>(std::move(started));
 }
 
+Result<std::unique_ptr<Processes>> AgentProcesses::startRelayedRanks(
+    Agents& agents, const std::vector<RankProcess>& ranks) {
+  std::unique_ptr<AgentProcesses> started(new AgentProcesses(agents, "rank"));
+  for (const RankProcess& rank : ranks) {
+    ASSIGN_OR_RETURN(const int job,
+                     agents.startRelayedRank(rank.node, rank.environment, rank.config));
+    started->processes_.push_back({.job = job, .relayed = true});
+  }
+  RETURN_IF_ERROR(started->awaitStarted());
+  return std::unique_ptr<Processes>(std::move(started));
+}
+
 Result<std::unique_ptr<Processes>> AgentProcesses::startGuards(
     Agents& agents, const std::vector<GuardProcess>& guards, int logFd) {
   std::unique_ptr<AgentProcesses> started(new AgentProcesses(agents, "the guard"));
@@ -102,7 +114,9 @@ Status AgentProcesses::poll(Duration timeout, int interruptFd, const Received& r
   for (std::size_t index = 0; index < processes_.size(); ++index) {
     const One& one = processes_[index];
     if (one.silent || (one.channel && waiting[index + 1].revents == 0)) continue;
-    const Status heard = one.channel ? drainRank(index, received) : drainGuard(index, received);
+    const Status heard = one.channel   ? drainRank(index, received)
+                         : one.relayed ? drainRelayed(index, received)
+                                       : drainGuard(index, received);
     RETURN_IF_ERROR(heard.withContext(fmt::format("listen to {} {}", what_, index)));
   }
   return okStatus();
@@ -141,6 +155,21 @@ Result<std::string> AgentProcesses::awaitEnd(const One& rank) {
   }
 }
 
+Status AgentProcesses::drainRelayed(std::size_t index, const Received& received) {
+  One& self = processes_[index];
+  while (const auto message = agents_.rankSaid(self.job)) {
+    if (wire::isGone(*message)) {
+      return errorf(Code::kInvalidArgument, "it says of itself that it is gone");
+    }
+    RETURN_IF_ERROR(received(static_cast<int>(index), *message));
+  }
+  const auto how = agents_.rankEnd(self.job);  // it comes after all that the rank has said
+  if (!how) return okStatus();
+  self.silent = true;
+  const std::variant<wire::Gone> gone(wire::Gone{*how});
+  return received(static_cast<int>(index), wire::toJson(gone));
+}
+
 Status AgentProcesses::drainGuard(std::size_t index, const Received& received) {
   One& self = processes_[index];
   while (const auto message = agents_.guardSaid(self.job)) {
@@ -156,6 +185,8 @@ void AgentProcesses::broadcast(const nlohmann::json& message) {
     if (one.silent) continue;
     if (one.channel) {
       (void)one.channel->send(message);
+    } else if (one.relayed) {
+      (void)agents_.tellRank(one.job, message);
     } else if (const auto typed = wire::fromJson<wire::ToGuard>(message); typed.ok()) {
       (void)agents_.tellGuard(one.job, *typed);
     }
@@ -165,7 +196,7 @@ void AgentProcesses::broadcast(const nlohmann::json& message) {
 bool AgentProcesses::hasEnded(const One& one) const {
   const auto started = agents_.started(one.job);
   const bool refused = started && !started->ok();
-  const bool over = one.channel ? agents_.rankEnd(one.job).has_value() : one.silent;
+  const bool over = one.channel || one.relayed ? agents_.rankEnd(one.job).has_value() : one.silent;
   // With its agent, or with its node, ends all that it has started.
   return over || refused || agents_.isLost(agents_.nodeOf(one.job));
 }
@@ -193,7 +224,7 @@ Status AgentProcesses::kill() {
   while (std::ranges::any_of(processes_, running)) {
     const Status heard = agents_.listen(kPause);
     for (One& one : processes_) {
-      if (one.channel) continue;
+      if (one.channel || one.relayed) continue;
       while (const auto message = agents_.guardSaid(one.job)) {
         one.silent = one.silent || isLastWord(*message);
       }

@@ -16,8 +16,8 @@
 
 namespace faultline::site {
 
-/// Processes that agents have started and will end. What guards say comes by their agents. Ranks,
-/// who say more and sooner, have channels of their own, so that they must be on this machine.
+/// Processes that agents have started and will end. What guards say comes by their agents. Ranks of
+/// this machine, who say more and sooner, have channels of their own.
 class AgentProcesses final : public Processes {
  public:
   /// `agents` is borrowed, and has those of all nodes that are named. They log into `logFd`
@@ -25,6 +25,9 @@ class AgentProcesses final : public Processes {
   static Result<std::unique_ptr<Processes>> startRanks(Agents& agents,
                                                        const std::vector<RankProcess>& ranks,
                                                        int logFd);
+  /// The same on other machines, by their agents. They log where `agents` has been told.
+  static Result<std::unique_ptr<Processes>> startRelayedRanks(
+      Agents& agents, const std::vector<RankProcess>& ranks);
   /// `logFd`: -1 where it is not of the agents' machines.
   static Result<std::unique_ptr<Processes>> startGuards(Agents& agents,
                                                         const std::vector<GuardProcess>& guards,
@@ -43,13 +46,15 @@ class AgentProcesses final : public Processes {
  private:
   struct One {
     int job = 0;
-    std::optional<launch::MessageChannel> channel{};  // of a rank
+    std::optional<launch::MessageChannel> channel{};  // of a rank of this machine
+    bool relayed = false;                             // a rank of another one
     bool silent = false;                              // nothing more will come from it
   };
   AgentProcesses(Agents& agents, std::string_view what) : agents_(agents), what_(what) {}
 
   Status awaitStarted();
   Status drainRank(std::size_t index, const Received& received);
+  Status drainRelayed(std::size_t index, const Received& received);
   Status drainGuard(std::size_t index, const Received& received);
   Result<std::string> awaitEnd(const One& rank);
   bool hasEnded(const One& one) const;

@@ -1,6 +1,7 @@
 #include "harness/site/agents.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,10 @@
 #include <utility>
 #include <variant>
 
+#include "base/json.h"
 #include "base/units.h"
+#include "harness/site/moments.h"
+#include "wire/rank.h"
 
 namespace faultline::site {
 
@@ -31,6 +35,16 @@ void toOurs(wire::HolderAnswer& answer, const ClockOffset& clock) {
   if (answer.lapsed) answer.lapsed = clock.ours(*answer.lapsed, heard);
 }
 
+/// What a rank of another machine says. Nothing is changed of what is no message: whoever reads it
+/// says so.
+void toOurs(json& message, const ClockOffset& clock) {
+  auto said = wire::fromJson<wire::FromRank>(message);
+  if (!said.ok()) return;
+  const TimePoint heard = now();
+  eachMoment(*said, [&](TimePoint& moment) { moment = clock.ours(moment, heard); });
+  message = wire::toJson(*said);
+}
+
 }  // namespace
 
 void Agents::alsoHear(int fd, std::function<Status()> look) {
@@ -41,8 +55,10 @@ void Agents::alsoHear(int fd, std::function<Status()> look) {
 Status Agents::add(int node, launch::MessageChannel agent, const ClockOffset& clock,
                    const wire::AgentSetup& setup) {
   const bool known = clock.at(now()).has_value();
-  agents_.insert_or_assign(node,
-                           Agent{.channel = std::move(agent), .clock = clock, .estimated = !known});
+  agents_.insert_or_assign(
+      node,
+      Agent{
+          .channel = std::move(agent), .clock = clock, .estimated = !known, .lease = setup.lease});
   return tell(node, setup);
 }
 
@@ -103,12 +119,18 @@ Status Agents::tell(int node, const wire::ToAgent& message, std::span<const int>
 Status Agents::askForClocks() {
   for (auto& [node, agent] : agents_) {
     const TimePoint time = now();
-    if (!agent.estimated || !agent.ready || agent.clockAsked || time < agent.clockDue) continue;
+    const bool asked = agent.estimated || agent.lease > Duration::zero();
+    if (!asked || !agent.ready || agent.clockAsked || time < agent.clockDue) continue;
     agent.clockAsked = time;
     agent.clockDue = time + kClockInterval;
     (void)tell(node, wire::AskClock{});  // one that is lost is told of below
   }
   return okStatus();
+}
+
+bool Agents::isSilent(const Agent& agent) const {
+  return agent.lease > Duration::zero() && agent.clockAsked &&
+         now() - std::max(*agent.clockAsked, agent.heard) >= agent.lease;
 }
 
 Status Agents::listen(Duration timeout, std::span<pollfd> others) {
@@ -132,6 +154,11 @@ Status Agents::listen(Duration timeout, std::span<pollfd> others) {
     ++next;
     Status status = agent.lost;
     if (next->revents != 0 && status.ok()) status = take(node, agent);
+    // Only now: what has come meanwhile is its sign of life.
+    if (status.ok() && isSilent(agent)) {
+      status =
+          lose(agent, node, "has not answered for " + formatDuration(agent.lease), /*lives=*/true);
+    }
     if (first.ok()) first = status;
   }
   return first;
@@ -173,6 +200,21 @@ Status Agents::received(int node, Agent& agent, wire::FromAgent message) {
     }
     const auto found = faults_.find(holder->fault);
     if (found != faults_.end()) found->second.said.push_back(std::move(holder->message));
+  } else if (auto* const facts = std::get_if<wire::HostFacts>(&message)) {
+    agent.facts = std::move(*facts);
+  } else if (auto* const counters = std::get_if<wire::CountersTold>(&message)) {
+    agent.counters = std::move(counters->ports);
+  } else if (const auto* const log = std::get_if<wire::Logged>(&message)) {
+    if (logFd_ >= 0) (void)!::write(logFd_, log->text.data(), log->text.size());
+  } else if (auto* const rank = std::get_if<wire::RankSaid>(&message)) {
+    Job* const job = jobOf(rank->job);
+    if (job == nullptr) return okStatus();
+    Result<json> said = parseJson(rank->message);
+    if (!said.ok()) {
+      return lose(agent, node, "says what nobody understands: " + said.status().message());
+    }
+    if (agent.estimated) toOurs(*said, agent.clock);
+    job->rankSaid.push_back(*std::move(said));
   } else if (const auto* const begun = std::get_if<wire::JobStarted>(&message)) {
     if (Job* const job = jobOf(begun->job)) job->started = okStatus();
   } else if (const auto* const refused = std::get_if<wire::JobRefused>(&message)) {
@@ -208,8 +250,30 @@ Result<int> Agents::startRank(int node, const std::map<std::string, std::string>
   const int id = nextJob_++;
   jobs_[id] = Job{.node = node};
   const std::array descriptors{messagesFd, logFd};
-  RETURN_IF_ERROR(tell(node, wire::StartRank{id, environment}, descriptors));
+  RETURN_IF_ERROR(tell(node, wire::StartRank{id, false, environment}, descriptors));
   return id;
+}
+
+Result<int> Agents::startRelayedRank(int node,
+                                     const std::map<std::string, std::string>& environment,
+                                     const json& config) {
+  const int id = nextJob_++;
+  jobs_[id] = Job{.node = node};
+  RETURN_IF_ERROR(tell(node, wire::StartRank{id, true, environment}));
+  RETURN_IF_ERROR(tellRank(id, config));
+  return id;
+}
+
+std::optional<json> Agents::rankSaid(int job) {
+  std::deque<json>& said = jobs_.at(job).rankSaid;
+  if (said.empty()) return std::nullopt;
+  std::optional message(std::move(said.front()));
+  said.pop_front();
+  return message;
+}
+
+Status Agents::tellRank(int job, const json& message) {
+  return tell(nodeOf(job), wire::TellRank{job, launch::MessageChannel::textOf(message)});
 }
 
 std::optional<Status> Agents::started(int job) const { return jobs_.at(job).started; }

@@ -21,7 +21,9 @@
 namespace faultline::site {
 
 /// The controller's side of the agents of a cluster's nodes (harness/agent/agent.h). What they are
-/// told goes through it; what they say waits here for who asks for it. Not thread-safe.
+/// told goes through it; what they say waits here for who asks for it. One with a lease
+/// (wire::AgentSetup) is asked often enough to keep it, and lost when it is silent for as long. Not
+/// thread-safe.
 ///
 /// Moments in what it hands out are those of this process's clock: those of a node's clock become
 /// so by the offset of the two, which it asks for all the time where the clocks are not the same.
@@ -75,6 +77,14 @@ class Agents {
   /// Starts a rank, with its end of a message channel (borrowed).
   Result<int> startRank(int node, const std::map<std::string, std::string>& environment,
                         int messagesFd, int logFd);
+  /// Starts one on another machine: what it and the controller say goes through its agent.
+  Result<int> startRelayedRank(int node, const std::map<std::string, std::string>& environment,
+                               const nlohmann::json& config);
+  /// What such a rank has said next, if it has come.
+  std::optional<nlohmann::json> rankSaid(int job);
+  Status tellRank(int job, const nlohmann::json& message);
+  /// Where to write what such ranks log (borrowed); -1: it is thrown away.
+  void logTo(int fd) { logFd_ = fd; }
   /// Whether it has been started; nothing: that is not known yet.
   std::optional<Status> started(int job) const;
   /// How a rank has ended, once it has.
@@ -101,6 +111,23 @@ class Agents {
   /// The answer, once it has come.
   std::optional<std::vector<wire::RailState>> toldRails(int node) const;
 
+  Status askForFacts(int node) { return tell(node, wire::AskFacts{}); }
+  /// The answer, once it has come.
+  const std::optional<wire::HostFacts>& toldFacts(int node) const { return agents_.at(node).facts; }
+
+  /// Has its agent tell what these interfaces have carried, as often as that.
+  Status watchCounters(int node, const std::vector<std::string>& interfaces, Duration every) {
+    return tell(node, wire::WatchCounters{interfaces, every});
+  }
+  /// What was told last; empty: nothing yet.
+  const std::vector<wire::PortCounters>& toldCounters(int node) const {
+    return agents_.at(node).counters;
+  }
+
+  /// What is known of the clock of a node now.
+  std::optional<ClockOffset::Estimate> clockOf(int node) const {
+    return agents_.at(node).clock.at(now());
+  }
   /// How far the nodes' clocks may be from what is taken for them, at most.
   Duration clockError() const;
 
@@ -115,12 +142,16 @@ class Agents {
     std::optional<TimePoint> clockAsked{};                // and not answered yet
     TimePoint clockDue{};                                 // when it is to be asked again
     std::optional<std::vector<wire::RailState>> rails{};  // the latest answer
+    Duration lease{};                                     // 0: it may be silent for ever
+    std::optional<wire::HostFacts> facts{};
+    std::vector<wire::PortCounters> counters{};
   };
   struct Job {
     int node = 0;
     std::optional<Status> started{};
     std::optional<std::string> end{};  // of a rank
     std::deque<wire::FromGuard> said{};
+    std::deque<nlohmann::json> rankSaid{};
     std::optional<std::vector<wire::Printed>> output{};
   };
   struct Holder {
@@ -129,6 +160,7 @@ class Agents {
   };
 
   Status tell(int node, const wire::ToAgent& message, std::span<const int> descriptors = {});
+  bool isSilent(const Agent& agent) const;
   Status lose(Agent& agent, int node, const std::string& what, bool lives = false);
   Status askForClocks();
   Status take(int node, Agent& agent);
@@ -137,6 +169,7 @@ class Agents {
   Lost lost_;
   Duration patience_;
   int besideFd_ = -1;
+  int logFd_ = -1;
   std::function<Status()> beside_;
   GiveUp giveUp_;
   std::map<int, Agent> agents_;  // by node

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "harness/site/processes.h"
+#include "harness/site/settings.h"
 #include "injector/fault.h"
 #include "injector/fault_kind.h"
 #include "wire/guard.h"
@@ -30,6 +31,8 @@ struct ClusterSpec {
   std::string congestionControl{};  ///< of TCP on the nodes; empty: as they have it
   /// Absolute path of a folder in which all nodes' programs read and write; empty: none.
   std::string folder{};
+  RailChoice railChoice{};  ///< of a kind that finds its rails
+  Settings settings{};      ///< what the keys say that its kind adds
 };
 
 /// A NIC as programs on its node are told of it.
@@ -85,7 +88,10 @@ class Cluster {
 
   int nodes() const { return static_cast<int>(network_.size()); }
   int rails() const { return static_cast<int>(network_.at(0).rails.size()); }
-  /// By node; known before build().
+  /// What a rail carries in each direction, where that is found with the rails; 0: it is not known.
+  virtual BitsPerSecond railRate() const { return 0; }
+  /// By node. Known before build(), but of a kind that finds its rails (Kind::findsRails) only
+  /// after it.
   const std::vector<NodeNetwork>& network() const { return network_; }
 
   /// Makes the nodes ready for processes. `giveUp` is asked by it, and from then on by what starts
@@ -118,6 +124,9 @@ class Cluster {
 
   /// What of it shapes a result, for the report's environment: "cluster", "mtu", "rail_rate", ...
   virtual Result<std::map<std::string, std::string>> describe() const = 0;
+  /// Which part of it is gone though no fault struck it, for people; empty: none is. A run that
+  /// loses a part has a result that says so.
+  virtual std::string lost() const { return ""; }
   /// Commands to look inside with while it is kept; none: there is nothing to be looked at.
   /// `nsenter` is how they begin, where they enter namespaces: with what enters the user namespace
   /// of this process, if it has one of its own.
@@ -127,6 +136,7 @@ class Cluster {
 
  protected:
   explicit Cluster(std::vector<NodeNetwork> network) : network_(std::move(network)) {}
+  void setNetwork(std::vector<NodeNetwork> network) { network_ = std::move(network); }
 
  private:
   std::vector<NodeNetwork> network_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "harness/site/footprint.h"
 #include "harness/site/limits.h"
 #include "harness/site/machine_check.h"
+#include "harness/site/settings.h"
 #include "injector/fault_kind.h"
 
 namespace faultline::site {
@@ -17,9 +19,9 @@ namespace faultline::site {
 /// The key of a refusal whatever the fault's parameters are.
 inline constexpr std::string_view kRefusedKind = "kind";
 
-/// Why a fault cannot be done.
+/// Why something cannot be done.
 struct Refusal {
-  std::string key{};     ///< of the fault, as a scenario writes it: "kind", "rate"; empty: it can
+  std::string key{};     ///< as a scenario writes it: "kind", "rate"; empty: it can
   std::string reason{};  ///< with what to do
 };
 
@@ -37,7 +39,21 @@ struct Kind {
   /// settings are not the bench's to choose.
   bool ownKernels = false;
   bool strikesManagement = false;  ///< faults of the management network are possible
+  bool runsPrograms = true;        ///< programs that are not ours
+  /// Programs on its nodes read and write the folder of the run.
+  bool sharesFolder = true;
+  /// To make one takes the rights to make namespaces and links here (launch/privileges.h).
+  bool takesPrivileges = true;
+  /// Its rails are there already, and are found when it is built: `rails` may be `auto` or names of
+  /// interfaces, and `rail_rate` says what they carry where nobody tells that.
+  bool findsRails = false;
+  /// Keys of `cluster` that it adds.
+  std::span<const Setting> settings{};
 
+  /// How many nodes there are by its own keys. Pure. Null: `nodes` says it.
+  int (*nodes)(const ClusterSpec& spec) = nullptr;
+  /// What is wrong with its own keys and with `rails`. Pure. Null: nothing can be.
+  std::vector<Refusal> (*check)(const ClusterSpec& spec) = nullptr;
   /// Whether this fault is possible there; kRefusedKind is the key where it is not, whatever the
   /// parameters (none are given then, too). Which other kinds can is said by who asks. Pure.
   Refusal (*refusal)(const injector::FaultKind& kind, const injector::FaultParameters& parameters);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "harness/site/hosts/kind.h"
 #include "harness/site/netns/kind.h"
 #include "harness/site/rdma_vm/kind.h"
 
@@ -15,6 +16,7 @@ namespace {
 constexpr std::array kKinds{
     &netns::kKind,
     &rdma_vm::kKind,
+    &hosts::kKind,
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <deque>
 #include <optional>
 
+#include "harness/control/find_rails.h"
 #include "harness/record/run_order.h"
 #include "harness/scenario/reader.h"
 #include "harness/site/addresses.h"
@@ -29,7 +30,9 @@ struct Play {
   Status built;
   Status started;   // of the guards
   Status reverted;  // of the fault
-  Status killed;    // of the guards
+  std::string lost;
+  BitsPerSecond railRate = 0;
+  Status killed;  // of the guards
   bool interruptsWhileBuilding = false;
   bool interruptsWhileStarting = false;
   bool interruptsWhenStruck = false;
@@ -135,6 +138,8 @@ class FakeCluster final : public site::Cluster {
     counters.assign(static_cast<std::size_t>(nodes()) * static_cast<std::size_t>(rails()), {});
     return okStatus();
   }
+  std::string lost() const override { return play->lost; }
+  BitsPerSecond railRate() const override { return play->railRate; }
   Result<std::map<std::string, std::string>> describe() const override {
     return std::map<std::string, std::string>{{"cluster", "play"}};
   }
@@ -268,6 +273,56 @@ TEST_F(SessionTest, WhenNobodyIsHeardAnyMoreTheFaultStillEnds) {
   EXPECT_THAT(result.status().message(), HasSubstr("the line is cut"));
   EXPECT_THAT(play_.happened, ElementsAre("build", "port_down on 1.1", "start 2", "apply", "revert",
                                           "kill", "fault gone", "cluster gone"));
+}
+
+TEST_F(SessionTest, ALostPartOfTheClusterIsAResultThatSaysSo) {
+  bothStart();
+  play_.said.emplace_back(errorf(Code::kUnavailable, "the agent of n1 is gone"));
+  play_.lost = "host n1 is lost";
+  const auto result = run();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->recorded.run.status, reports::RunStatus::kFailed);
+  EXPECT_THAT(result->recorded.run.message, HasSubstr("host n1 is lost"));
+  EXPECT_FALSE(result->interrupted);
+  EXPECT_EQ(std::ranges::count(play_.happened, "kill"), 1) << "what is left of it ends";
+}
+
+const site::Kind kFindingPlay = [] {
+  site::Kind kind = kPlay;
+  kind.findsRails = true;
+  kind.make = [](const site::ClusterSpec&) -> Result<std::unique_ptr<site::Cluster>> {
+    return std::unique_ptr<site::Cluster>(
+        std::make_unique<FakeCluster>(site::ClusterSpec{.nodes = 2, .rails = 5}));
+  };
+  return kind;
+}();
+
+TEST_F(SessionTest, RailsAreFoundBeforeAnyRunAndTheClusterEnds) {
+  auto interrupt = Interrupt::watch();
+  ASSERT_TRUE(interrupt.ok());
+  std::string said;
+  const auto say = [&](const std::string& line) { said += line; };
+  ASSERT_TRUE(findRails(scenario_, *interrupt, say).ok());
+  EXPECT_EQ(scenario_.cluster.rails, 2) << "of a kind that knows them";
+  EXPECT_EQ(said, "");
+  scenario_.cluster.kind = &kFindingPlay;
+  scenario_.cluster.railChoice.automatic = true;
+  scenario_.cluster.railRate = 0;
+  play_.railRate = 25'000'000'000;
+  ASSERT_TRUE(findRails(scenario_, *interrupt, say).ok());
+  EXPECT_EQ(scenario_.cluster.rails, 5);
+  EXPECT_EQ(scenario_.cluster.railRate, 25'000'000'000);
+  EXPECT_FALSE(scenario_.cluster.railChoice.automatic);
+  EXPECT_EQ(said, "cluster: play");
+  EXPECT_THAT(play_.happened, ElementsAre("build", "cluster gone"));
+  play_.railRate = 800'000'000'000;
+  ASSERT_TRUE(findRails(scenario_, *interrupt, say).ok());
+  EXPECT_EQ(scenario_.cluster.railRate, 25'000'000'000) << "what is known stays";
+  scenario_.cluster.railRate = 0;
+  ASSERT_TRUE(findRails(scenario_, *interrupt, say).ok());
+  EXPECT_EQ(scenario_.cluster.railRate, 0) << "no scenario could say it";
+  play_.built = errorf(Code::kUnavailable, "host n9 is not there");
+  EXPECT_EQ(findRails(scenario_, *interrupt, say).message(), "host n9 is not there");
 }
 
 TEST_F(SessionTest, WhatCouldNotBeRestoredIsToldAfterWhatHadFailed) {

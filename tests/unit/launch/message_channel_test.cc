@@ -5,9 +5,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace faultline::launch {
@@ -35,6 +37,41 @@ TEST(MessageChannelTest, AResultOfMegabytesPasses) {
   sender.join();
   ASSERT_TRUE(message.ok()) << message.status().message();
   EXPECT_EQ((*message)["text"], large);
+}
+
+/// Two ends over two pipes, which block, as those of a shell do.
+std::pair<MessageChannel, MessageChannel> overPipes() {
+  int there[2];
+  int back[2];
+  EXPECT_EQ(::pipe2(there, O_CLOEXEC), 0);
+  EXPECT_EQ(::pipe2(back, O_CLOEXEC), 0);
+  return {MessageChannel(UniqueFd(back[0]), UniqueFd(there[1])),
+          MessageChannel(UniqueFd(there[0]), UniqueFd(back[1]))};
+}
+
+TEST(MessageChannelTest, TwoPipesAreAChannelToo) {
+  auto [left, right] = overPipes();
+  EXPECT_FALSE(right.receive()->has_value()) << "it does not wait";
+  ASSERT_TRUE(left.send({{"there", 1}}).ok());
+  ASSERT_TRUE(right.send({{"back", 2}}).ok());
+  EXPECT_EQ((*right.receiveWithin(10s))["there"], 1);
+  EXPECT_EQ((*left.receiveWithin(10s))["back"], 2);
+  const std::string large(2 * 1024 * 1024, 'x');  // many times what a pipe holds
+  std::thread sender([&left = left, &large] { EXPECT_TRUE(left.send({{"text", large}}).ok()); });
+  const auto message = right.receiveWithin(20s);
+  sender.join();
+  ASSERT_TRUE(message.ok()) << message.status().message();
+  EXPECT_EQ((*message)["text"], large);
+}
+
+TEST(MessageChannelTest, APipeWhoseOtherEndIsGoneIsAnError) {
+  std::signal(SIGPIPE, SIG_IGN);
+  auto [left, right] = overPipes();
+  ASSERT_TRUE(left.send({{"last", true}}).ok());
+  left = MessageChannel(UniqueFd(), UniqueFd());
+  EXPECT_TRUE((**right.receive())["last"]);
+  EXPECT_EQ(right.receive().status().code(), Code::kUnavailable);
+  EXPECT_EQ(right.send({{"to", "nobody"}}).code(), Code::kUnavailable);
 }
 
 TEST(MessageChannelTest, WhatWasSentBeforeTheEndIsStillReturned) {

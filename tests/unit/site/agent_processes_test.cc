@@ -104,6 +104,35 @@ TEST_F(AgentProcessesTest, ARankThatEndsWithoutALastWordIsGoneAsItsAgentSays) {
   EXPECT_EQ(heard[1]["message"], "killed by signal 9 (Killed)");
 }
 
+TEST_F(AgentProcessesTest, RanksOfOtherMachinesAreToldAndHeardThroughTheirAgent) {
+  say(wire::JobStarted{kFirstJob});
+  auto ranks = AgentProcesses::startRelayedRanks(
+      agents_, {{.node = kNode, .config = {{"rank", 0}}, .environment = {{"A", "b"}}}});
+  ASSERT_TRUE(ranks.ok()) << ranks.status().message();
+  EXPECT_TRUE(told<wire::StartRank>().relayed);
+  EXPECT_EQ(told<wire::TellRank>().message, R"({"rank":0})");
+  (*ranks)->broadcast(wire::toJson(wire::ToRank(wire::Start{})));
+  EXPECT_EQ(told<wire::TellRank>().message, R"({"type":"start"})");
+  say(wire::RankSaid{kFirstJob, wire::toJson(wire::FromRank(wire::Ready{})).dump()});
+  say(wire::RankEnded{kFirstJob, "killed by signal 9 (Killed)"});
+  const std::vector<json> heard = listen(**ranks);
+  ASSERT_EQ(heard.size(), 2u);
+  EXPECT_EQ(heard[0]["type"], "ready");
+  EXPECT_TRUE(wire::isGone(heard[1]));
+  EXPECT_EQ(heard[1]["message"], "killed by signal 9 (Killed)");
+}
+
+TEST_F(AgentProcessesTest, NoRelayedRankSaysOfItselfThatItIsGone) {
+  say(wire::JobStarted{kFirstJob});
+  auto ranks = AgentProcesses::startRelayedRanks(agents_, {{.node = kNode, .config = {}}});
+  ASSERT_TRUE(ranks.ok()) << ranks.status().message();
+  say(wire::RankSaid{kFirstJob, wire::toJson(wire::FromRank(wire::Gone{"not at all"})).dump()});
+  Status trouble;
+  (void)listen(**ranks, &trouble);
+  EXPECT_THAT(trouble.message(), HasSubstr("listen to rank 0: it says of itself"));
+  say(wire::RankEnded{kFirstJob, "exit code 0"});
+}
+
 TEST_F(AgentProcessesTest, ARankThatEndsWithItsAgentIsNotTakenForOneThatFailed) {
   auto [ranks, rank] = startRank();
   rank.release().reset();

@@ -1,13 +1,21 @@
 #include "harness/site/agents.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "base/unique_fd.h"
+#include "harness/site/moments.h"
 #include "tests/support/poll_until.h"
+#include "wire/rank.h"
 
 // The controller's side of agents: whose clock what they say is of, and what is heard when one of
 // them is lost. The agents are played.
@@ -22,11 +30,13 @@ constexpr Duration kAhead = 1000s;  // the clock of an agent
 
 class AgentsTest : public ::testing::Test {
  protected:
-  void add(int node, const ClockOffset& clock) {
+  void add(int node, const ClockOffset& clock, Duration lease = {}) {
     auto ends = launch::MessageChannel::makePair();
     ASSERT_TRUE(ends.ok());
     far_.emplace(node, std::move(ends->second));
-    ASSERT_TRUE(agents_.add(node, std::move(ends->first), clock, {.networkNamespace = "n"}).ok());
+    ASSERT_TRUE(
+        agents_.add(node, std::move(ends->first), clock, {.networkNamespace = "n", .lease = lease})
+            .ok());
     const auto setup = told(node);
     EXPECT_EQ(std::get<wire::AgentSetup>(setup).networkNamespace, "n");
   }
@@ -131,6 +141,101 @@ TEST_F(AgentsTest, WhatAnAgentCannotDoIsTheErrorOfItsNode) {
   const Status status = agents_.awaitReady(10s);
   EXPECT_EQ(status.message(),
             "the agent of node 3 cannot do its work: open n: No such file or directory");
+}
+
+TEST_F(AgentsTest, OneWithALeaseIsAskedAndLostWhenItIsSilent) {
+  constexpr Duration kLease = 300ms;
+  add(3, ClockOffset::same(), kLease);
+  say(3, wire::AgentReady{});
+  ASSERT_TRUE(agents_.listen(0s).ok());
+  ASSERT_TRUE(agents_.listen(0s).ok());
+  ASSERT_TRUE(std::holds_alternative<wire::AskClock>(told(3)));
+  say(3, wire::ClockTold{now()});
+  const TimePoint begun = now();
+  EXPECT_EQ(agents_.clockError(), 0s) << "its clock is known all the same";
+  Status status;
+  ASSERT_TRUE(pollUntil(10s, [&] {
+    status = agents_.listen(10ms);
+    return !status.ok();
+  }));
+  EXPECT_EQ(status.message(), "the agent of node 3 has not answered for 300ms");
+  EXPECT_GE(now() - begun, kLease);
+  EXPECT_TRUE(agents_.isLost(3));
+}
+
+TEST_F(AgentsTest, WhatARelayedRankSaysIsOfOurClock) {
+  addAhead(2);
+  const auto job = agents_.startRelayedRank(2, {{"A", "b"}}, {{"rank", 7}});
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  const auto start = std::get<wire::StartRank>(told(2));
+  EXPECT_TRUE(start.relayed);
+  EXPECT_EQ(start.environment.at("A"), "b");
+  EXPECT_EQ(std::get<wire::TellRank>(told(2)).message, R"({"rank":7})");
+  const TimePoint at = now() - 20ms;
+  say(2, wire::RankSaid{
+             *job,
+             wire::toJson(wire::FromRank(wire::Begin{.iteration = 4, .at = at + kAhead})).dump()});
+  say(2, wire::RankSaid{*job, R"({"type": "nonsense"})"});
+  std::optional<nlohmann::json> said;
+  ASSERT_TRUE(pollUntil(10s, [&] {
+    (void)agents_.listen(10ms);
+    said = agents_.rankSaid(*job);
+    return said.has_value();
+  }));
+  const auto begin = std::get<wire::Begin>(*wire::fromJson<wire::FromRank>(*said));
+  EXPECT_EQ(begin.iteration, 4);
+  EXPECT_LT(abs(begin.at - at), 5ms);
+  ASSERT_TRUE(pollUntil(10s, [&] {
+    (void)agents_.listen(10ms);
+    said = agents_.rankSaid(*job);
+    return said.has_value();
+  }));
+  EXPECT_EQ((*said)["type"], "nonsense") << "whoever reads it says so";
+}
+
+TEST_F(AgentsTest, FactsCountersAndLogsAreKeptForWhoAsks) {
+  add(1, ClockOffset::same());
+  EXPECT_TRUE(agents_.toldCounters(1).empty());
+  EXPECT_FALSE(agents_.toldFacts(1));
+  say(1, wire::HostFacts{.hostname = "h"});
+  say(1, wire::CountersTold{{{1, 2}}});
+  say(1, wire::CountersTold{{{3, 4}}});
+  int log[2];
+  ASSERT_EQ(::pipe2(log, O_CLOEXEC | O_NONBLOCK), 0);
+  const UniqueFd near(log[0]);
+  const UniqueFd far(log[1]);
+  say(1, wire::Logged{"thrown away"});
+  ASSERT_TRUE(agents_.listen(10s).ok());
+  ASSERT_TRUE(pollUntil(10s, [&] {
+    (void)agents_.listen(10ms);
+    return agents_.toldCounters(1).size() == 1 && agents_.toldCounters(1)[0].sent == 3;
+  }));
+  EXPECT_EQ(agents_.toldFacts(1)->hostname, "h");
+  agents_.logTo(far.get());
+  say(1, wire::Logged{"a line"});
+  char text[64];
+  ssize_t size = 0;
+  ASSERT_TRUE(pollUntil(10s, [&] {
+    (void)agents_.listen(10ms);
+    size = ::read(near.get(), text, sizeof text);
+    return size > 0;
+  }));
+  EXPECT_THAT(std::string(text, static_cast<std::size_t>(size)), ::testing::EndsWith("a line"));
+}
+
+TEST(MomentsTest, AllOfARanksWordsArePushed) {
+  wire::Done done;
+  done.network.failovers.resize(2);
+  done.network.failovers[1].detected = TimePoint(5s);
+  std::variant<wire::Done, wire::Ready> message(done);
+  std::vector<TimePoint> seen;
+  eachMoment(message, [&](TimePoint& moment) {
+    seen.push_back(moment);
+    moment += 1s;
+  });
+  EXPECT_THAT(seen, ::testing::Contains(TimePoint(5s)));
+  EXPECT_EQ(std::get<wire::Done>(message).network.failovers[1].detected, TimePoint(6s));
+  EXPECT_FALSE(std::get<wire::Done>(message).network.failovers[0].detected);
 }
 
 TEST_F(AgentsTest, OneThatNeverAnswersIsWaitedForOnlyAsLongAsSomebodyDoes) {

@@ -1,0 +1,27 @@
+#include "harness/control/find_rails.h"
+
+#include <fmt/format.h>
+
+#include "harness/scenario/cluster_reader.h"
+#include "harness/site/kind.h"
+
+namespace faultline::run {
+
+Status findRails(scenario::Scenario& scenario, Interrupt& interrupt,
+                 const std::function<void(const std::string& line)>& say) {
+  scenario::Cluster& cluster = scenario.cluster;
+  if (!cluster.kind->findsRails) return okStatus();
+  ASSIGN_OR_RETURN(const auto built, cluster.kind->make(scenario::specOf(cluster)));
+  RETURN_IF_ERROR(built->build([&] { return interrupt.pending(); }));
+  cluster.rails = built->rails();
+  cluster.railChoice.automatic = false;
+  // What the language cannot say, nobody could read again: the environment has it all the same.
+  if (cluster.railRate == 0 && scenario::isRailRate(built->railRate())) {
+    cluster.railRate = built->railRate();
+  }
+  ASSIGN_OR_RETURN(const auto described, built->describe());
+  for (const auto& [name, value] : described) say(fmt::format("{}: {}", name, value));
+  return okStatus();
+}
+
+}  // namespace faultline::run

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/unique_fd.h"
+#include "harness/launch/message_channel.h"
+#include "harness/launch/process.h"
+
+namespace faultline::hosts {
+
+/// What leads to the agent of a host: a process here (ssh, say) whose standard input and output are
+/// the agent's. When it goes, or this process dies, the agent sees the end of its input.
+class Connection {
+ public:
+  static Result<Connection> start(const std::string& host, const std::vector<std::string>& command);
+  Connection(Connection&&) = default;
+  Connection& operator=(Connection&&) = default;
+
+  /// Readable when greeted() may know more.
+  int fd() const { return near_.get(); }
+  /// Reads what has come; ok once the agent has greeted, and then to be asked no more. Nothing: not
+  /// yet. Errors say what the host, or what leads to it, has said instead.
+  std::optional<Status> greeted();
+
+  /// The channel to an agent that has greeted.
+  launch::MessageChannel takeChannel() { return launch::MessageChannel(std::move(near_)); }
+
+  /// What its errors say, the last of it on one line, with how it ended: "exit code 255, 'ssh:
+  /// connect to host ...'".
+  std::string howItEnded();
+
+  /// Lets the agent see the end of its input, and does not wait.
+  void hangUp();
+  /// Until it has ended, for at most so long.
+  void awaitEnd(Duration budget) { (void)process_.waitFor(budget); }
+
+ private:
+  Connection(std::string host, launch::Process process, UniqueFd near, UniqueFd again,
+             UniqueFd errors)
+      : host_(std::move(host)),
+        process_(std::move(process)),
+        near_(std::move(near)),
+        again_(std::move(again)),
+        errors_(std::move(errors)) {}
+
+  std::string host_;
+  launch::Process process_;
+  UniqueFd near_;
+  UniqueFd again_;   // the same end, for hangUp()
+  UniqueFd errors_;  // what it prints: memory that cannot grow
+  std::string said_;
+};
+
+}  // namespace faultline::hosts

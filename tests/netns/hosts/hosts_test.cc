@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "reports/result_json.h"
+#include "tests/support/run_program.h"
+
+// Runs on hosts that ssh reaches, in a laboratory of three with two rails (ci/labs/hosts.sh), and
+// on this machine for all of them: what comes of a run, where its bytes go, and how it ends when a
+// part of it dies. What happens inside is in laboratory.sh beside this file.
+
+namespace faultline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int kHosts = 3;
+constexpr int kRails = 2;
+constexpr std::int64_t kInTime = 5000;  // milliseconds
+constexpr int kEndless = 9999;          // iterations
+
+class HostsTest : public ::testing::Test {
+ protected:
+  /// A training job: so many iterations of 10 ms or more, with 2 MiB each.
+  std::string writeScenario(int iterations, const std::string& cluster = "") {
+    return folder_.write("scenario.yaml", fmt::format(R"(version: 1
+name: hosts
+{}
+workload:
+  kind: training
+  iterations: {}
+  warmup_iterations: 2
+  compute: 10ms
+  gradient: {{size: 2MiB, buckets: 2}}
+strategies: [fault_free]
+limits: {{deadline: 40s, give_up: 5s}}
+seed: 7
+expect: [wrong_elements == 0]
+)",
+                                                      cluster, iterations));
+  }
+  std::string out() const { return folder_.path() / "result"; }
+
+  /// A case of laboratory.sh; skips the test where there is no laboratory.
+  void inLaboratory(const std::string& what) {
+    const std::string script = FAULTLINE_SOURCE_DIR "/tests/netns/hosts/laboratory.sh";
+    const testing::Ran ran = testing::runProgram(FAULTLINE_SOURCE_DIR "/ci/labs/hosts.sh",
+                                                 {std::to_string(kHosts), std::to_string(kRails),
+                                                  script, FAULTLINE_BINARY_DIR "/faultline", what},
+                                                 folder_.path());
+    constexpr int kNotPossible = 77;
+    if (ran.exit == kNotPossible) GTEST_SKIP() << ran.err;
+    ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+    printed_ = ran.out;
+  }
+  reports::ScenarioResult result() const {
+    auto read = reports::readResult(out());
+    if (!read.ok()) throw std::runtime_error(read.status().message());
+    return std::move(*read);
+  }
+  /// What was printed behind this name.
+  std::int64_t told(const std::string& name) const {
+    std::istringstream words(printed_);
+    for (std::string word; words >> word;) {
+      std::int64_t value = 0;
+      if (word == name && words >> value) return value;
+    }
+    throw std::runtime_error("nothing is told of " + name + " in " + printed_);
+  }
+
+  testing::TemporaryFolder folder_;
+  std::string printed_;
+};
+
+#define IN_LABORATORY(what) \
+  inLaboratory(what);       \
+  if (IsSkipped() || HasFatalFailure()) return
+
+TEST_F(HostsTest, ARunMovesItsDataOverTheRailsAndLeavesNothing) {
+  constexpr int kIterations = 60;
+  writeScenario(kIterations);
+  IN_LABORATORY("run");
+  EXPECT_THAT(printed_, AllOf(HasSubstr("rail_0: found: rail0 (10.1.0.0/24"),
+                              HasSubstr("rail_1: found: rail1 (10.2.0.0/24"),
+                              HasSubstr("management: mgmt (10.0.0.0/24")));
+  const reports::ScenarioResult all = result();
+  EXPECT_EQ(all.verdict, reports::Verdict::kPass);
+  ASSERT_EQ(all.runs.size(), 1U);
+  const reports::Run& run = all.runs.front();
+  EXPECT_EQ(run.wrong_elements, 0);
+  EXPECT_GT(run.checked_elements, 0);
+  EXPECT_EQ(run.iterations.size(), std::size_t{kIterations});
+
+  // Each of three hosts sends what a ring of three sends: 4/3 of the data.
+  const std::int64_t payload = std::int64_t{kIterations} * (2 << 20) * 4;
+  const std::int64_t rails = told("rail0") + told("rail1");
+  EXPECT_GT(rails, payload);
+  EXPECT_LT(rails, payload * 5 / 4);
+  EXPECT_GT(told("rail0"), payload / 5);
+  EXPECT_GT(told("rail1"), payload / 5);
+  EXPECT_LT(told("mgmt"), payload / 50) << "payload went over the management network";
+  std::int64_t counted = 0;
+  for (const reports::RailTotals& rail : run.rails) counted += rail.tx_bytes;
+  EXPECT_GT(counted, payload * 99 / 100) << "what the result has";
+  EXPECT_LT(counted, rails) << "with the warm-up";
+
+  const auto& environment = all.environment.qdisc;
+  EXPECT_THAT(environment.at("rail_0"), HasSubstr("rail0"));
+  EXPECT_THAT(environment.at("not_rails"), HasSubstr("mgmt of n0 is the management network"));
+  EXPECT_THAT(environment.at("host_2"), AllOf(HasSubstr("n2: n2"), HasSubstr("to within")));
+  EXPECT_THAT(environment.at("faults"), HasSubstr("none can be made"));
+}
+
+TEST_F(HostsTest, ThisMachineForAllOfThem) {
+  const std::string file =
+      writeScenario(20, "cluster: {kind: hosts, launcher: local, hosts: [a, b, c]}");
+  const testing::Ran ran = testing::runFaultline({"run", file, "--out", out()}, folder_.path());
+  ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
+  const reports::ScenarioResult all = result();
+  EXPECT_EQ(all.verdict, reports::Verdict::kPass);
+  EXPECT_EQ(all.runs.front().wrong_elements, 0);
+  EXPECT_GT(all.runs.front().checked_elements, 0);
+  EXPECT_THAT(all.environment.qdisc.at("rails"), HasSubstr("loopback"));
+}
+
+TEST_F(HostsTest, TheResultNamesTheHostWhoseAgentIsKilled) {
+  writeScenario(kEndless);
+  IN_LABORATORY("agent");
+  EXPECT_EQ(told("exit"), 1);
+  EXPECT_LT(told("gone"), kInTime);
+  const reports::Run run = result().runs.front();
+  EXPECT_EQ(run.status, reports::RunStatus::kFailed);
+  EXPECT_THAT(run.message,
+              AllOf(HasSubstr("host n1 (node 1) is lost"), HasSubstr(" s after the start")));
+}
+
+TEST_F(HostsTest, AndTheOneWhoseSshSessionIsKilled) {
+  writeScenario(kEndless);
+  IN_LABORATORY("session");
+  EXPECT_EQ(told("exit"), 1);
+  EXPECT_LT(told("gone"), kInTime);
+  EXPECT_THAT(result().runs.front().message, HasSubstr("host n2 (node 2) is lost"));
+}
+
+TEST_F(HostsTest, AHostThatIsSilentIsLostAndItsAgentEndsByItself) {
+  writeScenario(kEndless);
+  IN_LABORATORY("silence");
+  EXPECT_EQ(told("exit"), 1);
+  constexpr std::int64_t kLease = 2000;
+  EXPECT_LT(told("gone"), kLease + kInTime);
+  EXPECT_THAT(result().runs.front().message,
+              AllOf(HasSubstr("host n1 (node 1) is lost"), HasSubstr("has not answered for 2s")));
+}
+
+TEST_F(HostsTest, CtrlCEndsAllOfThem) {
+  writeScenario(kEndless);
+  IN_LABORATORY("interrupt");
+  constexpr int kInterrupted = 130;
+  EXPECT_EQ(told("exit"), kInterrupted);
+  EXPECT_LT(told("gone"), kInTime);
+  EXPECT_TRUE(result().interrupted);
+}
+
+TEST_F(HostsTest, ACrashOfTheControllerEndsAllOfThem) {
+  writeScenario(kEndless);
+  IN_LABORATORY("crash");
+  EXPECT_LT(told("gone"), kInTime);
+  EXPECT_EQ(told("ssh"), 0);
+}
+
+TEST_F(HostsTest, WhatKeepsAHostFromServingIsTold) {
+  writeScenario(20);
+  IN_LABORATORY("trouble");
+  EXPECT_THAT(printed_, HasSubstr("banner 3: "));
+  EXPECT_THAT(printed_, HasSubstr("says 'Welcome' before the agent"));
+  EXPECT_THAT(printed_, AllOf(HasSubstr("unknown 3: "), HasSubstr("host n9: no agent is there")));
+  EXPECT_THAT(printed_, AllOf(HasSubstr("missing 3: "), HasSubstr("/nowhere/faultline")));
+  EXPECT_THAT(printed_, AllOf(HasSubstr("rail 3: "), HasSubstr("has no interface rail7: it has")));
+}
+
+TEST_F(HostsTest, TwoRunsDoNotShareAHost) {
+  writeScenario(kEndless);
+  IN_LABORATORY("two");
+  EXPECT_THAT(printed_, AllOf(HasSubstr("second 3: "), HasSubstr("another run uses this host")));
+  EXPECT_EQ(told("left"), 2 * kHosts) << "the first run goes on";
+}
+
+}  // namespace
+}  // namespace faultline

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# What hosts_test.cc does in a laboratory of three hosts (ci/labs/hosts.sh): laboratory.sh PROGRAM CASE,
+# in a folder with scenario.yaml. Prints what it saw, as "NAME VALUE"; results are in `result`.
+set -euo pipefail
+set -m # or what runs in the background would not see SIGINT
+
+readonly program=$1 what=$2
+
+on() { nsenter --target "$(<"$LAB/pid/$1")" --net --mount --uts --ipc --pid -- "${@:2}"; }
+
+# How many agents and ranks all hosts have.
+left() {
+  local host count=0
+  for host in n0 n1 n2; do
+    count=$((count + $(on "$host" pgrep -c -f 'faultline (agent|rank)' || true)))
+  done
+  echo "$count"
+}
+until_left() {
+  local i
+  for ((i = 0; i < 400; ++i)); do
+    [[ $(left) -ne $1 ]] || return 0
+    sleep 0.02
+  done
+  echo "there are $(left) processes, and not $1" >&2
+  return 1
+}
+
+# start FOLDER: a run that does not end by itself, once all of it is there.
+start() {
+  began=0
+  "${run[@]}" --out "$1" >log 2>&1 &
+  controller=$!
+  until_left 6 || {
+    cat log >&2
+    exit 1
+  }
+  sleep 0.5 # it is past its warm-up
+  began=$(date +%s%N)
+}
+milliseconds() { echo $((($(date +%s%N) - began) / 1000000)); }
+# Until the controller has ended, and all that it had started on hosts.
+expect_the_end() {
+  local status=0
+  wait "$controller" || status=$?
+  echo "exit $status took $(milliseconds)"
+  until_left 0
+  echo "gone $(milliseconds)"
+}
+# What all hosts have sent over a port.
+sent() {
+  local host sum=0
+  for host in n0 n1 n2; do
+    sum=$((sum + $(on "$host" cat "/sys/class/net/$1/statistics/tx_bytes")))
+  done
+  echo "$sum"
+}
+# attempt NAME: how a run that cannot be begun ends.
+attempt() {
+  local status=0
+  timeout 30 "${run[@]}" --out "result-$1" >log 2>&1 || status=$?
+  echo "$1 $status: $(grep '^faultline' log)"
+}
+
+cp "$LAB/hosts" hosts.yaml
+run=("$program" run --cluster hosts.yaml scenario.yaml)
+
+case $what in
+  run)
+    before=("$(sent rail0)" "$(sent rail1)" "$(sent mgmt)")
+    "${run[@]}" --out result 2>said >log || {
+      cat said log >&2
+      exit 1
+    }
+    echo "rail0 $(($(sent rail0) - before[0])) rail1 $(($(sent rail1) - before[1]))" \
+      "mgmt $(($(sent mgmt) - before[2]))"
+    until_left 0
+    cat said
+    ;;
+  agent)
+    start result
+    on n1 pkill -KILL -f 'faultline agent'
+    expect_the_end
+    ;;
+  session)
+    start result
+    on n2 pkill -KILL -f 'sshd: root@notty' # and not the one that listens
+    expect_the_end
+    ;;
+  silence)
+    echo "  lease: 2s" >>hosts.yaml
+    start result
+    ip link set n1-mgmt down
+    expect_the_end
+    ;;
+  interrupt)
+    start result
+    kill -INT "$controller"
+    expect_the_end
+    ;;
+  crash)
+    start result
+    kill -KILL "$controller"
+    expect_the_end
+    echo "ssh $(pgrep -c -x ssh || true)"
+    ;;
+  trouble)
+    echo 'echo Welcome' >"$HOME/.bashrc"
+    attempt banner
+    rm "$HOME/.bashrc"
+    sed -i 's/hosts: .*/hosts: [n0, n9]/' hosts.yaml
+    attempt unknown
+    { cat "$LAB/hosts" && echo '  program: /nowhere/faultline'; } >hosts.yaml
+    attempt missing
+    { cat "$LAB/hosts" && echo '  rails: [rail0, rail7]'; } >hosts.yaml
+    attempt rail
+    until_left 0
+    ;;
+  two)
+    start result
+    attempt second
+    echo "left $(left)"
+    kill -INT "$controller"
+    expect_the_end
+    ;;
+  *) exit 2 ;;
+esac

@@ -1,0 +1,104 @@
+#include "harness/site/hosts/hosts_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace faultline::hosts {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+HostsSpec two() {
+  HostsSpec spec;
+  spec.names = {"n1", "user@n2.example"};
+  spec.ssh = {"ssh"};
+  spec.railChoice.automatic = true;
+  return spec;
+}
+
+std::string firstWrong(const HostsSpec& spec) {
+  const auto wrong = check(spec);
+  return wrong.empty() ? "" : wrong.front().key + " | " + wrong.front().reason;
+}
+
+TEST(HostsSpecTest, IsReadFromTheKeys) {
+  site::ClusterSpec cluster;
+  cluster.rails = 3;
+  cluster.settings = {{"launcher", {"local"}}, {"hosts", {"a", "b"}},  {"management", {"auto"}},
+                      {"program", {"/x/y"}},   {"ssh", {"ssh", "-F"}}, {"lease", {"3s"}}};
+  const HostsSpec spec = hostsSpec(cluster);
+  EXPECT_EQ(spec.launcher, Launcher::kLocal);
+  EXPECT_THAT(spec.names, ElementsAre("a", "b"));
+  EXPECT_EQ(spec.management, "");
+  EXPECT_EQ(spec.program, "/x/y");
+  EXPECT_THAT(spec.ssh, ElementsAre("ssh", "-F"));
+  EXPECT_EQ(spec.lease, 3s);
+  EXPECT_EQ(spec.rails, 3);
+  cluster.settings["management"] = {"eth7"};
+  cluster.settings["launcher"] = {"ssh"};
+  EXPECT_EQ(hostsSpec(cluster).management, "eth7");
+  EXPECT_EQ(hostsSpec(cluster).launcher, Launcher::kSsh);
+}
+
+TEST(HostsSpecTest, WhatIsWrongIsToldAtItsKey) {
+  EXPECT_EQ(firstWrong(two()), "");
+  HostsSpec spec = two();
+  spec.names.clear();
+  EXPECT_THAT(firstWrong(spec), HasSubstr("hosts | "));
+  for (const char* const name : {"-oProxyCommand=x", "a b", "a;b", "", "$(x)"}) {
+    spec = two();
+    spec.names.push_back(name);
+    EXPECT_THAT(firstWrong(spec), HasSubstr("is no name of a host")) << name;
+  }
+  spec = two();
+  spec.names.assign(65, "n");
+  EXPECT_THAT(firstWrong(spec), HasSubstr("64 are possible"));
+}
+
+TEST(HostsSpecTest, RailsOfEachHostAreThoseOfAllHosts) {
+  HostsSpec spec = two();
+  spec.railChoice = {.automatic = false, .names = {}, .byNode = {{"n1", {"eth1"}}}};
+  EXPECT_THAT(firstWrong(spec), HasSubstr("those of user@n2.example are missing"));
+  spec.railChoice.byNode["user@n2.example"] = {"eth1", "eth2"};
+  EXPECT_THAT(firstWrong(spec), HasSubstr("as many as the others"));
+  spec.railChoice.byNode["user@n2.example"] = {"eth2"};
+  EXPECT_EQ(firstWrong(spec), "");
+  spec.railChoice.byNode["n3"] = {"eth1"};
+  EXPECT_THAT(firstWrong(spec), HasSubstr("'n3' is none of the hosts"));
+  spec = two();
+  spec.railChoice.names.assign(17, "eth");
+  EXPECT_THAT(firstWrong(spec), HasSubstr("16 of a host are possible"));
+}
+
+TEST(HostsSpecTest, OneMachineHasNoInterfacesToChooseFrom) {
+  HostsSpec spec = two();
+  spec.launcher = Launcher::kLocal;
+  EXPECT_EQ(firstWrong(spec), "");
+  spec.railChoice = {.automatic = false, .names = {"eth1"}};
+  EXPECT_THAT(firstWrong(spec), HasSubstr("rails | "));
+  spec = two();
+  spec.launcher = Launcher::kLocal;
+  spec.management = "eth0";
+  EXPECT_THAT(firstWrong(spec), HasSubstr("management | "));
+}
+
+TEST(HostsSpecTest, TheCommandKeepsTheShellAtBay) {
+  HostsSpec spec = two();
+  spec.ssh = {"ssh", "-F", "my config"};
+  EXPECT_THAT(
+      agentCommand(spec, "n1", "/opt/it's/faultline"),
+      ElementsAre("ssh", "-F", "my config", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
+                  "n1", "exec '/opt/it'\\''s/faultline' agent --stdio"));
+  spec.program = "/usr/bin/faultline";
+  EXPECT_EQ(agentCommand(spec, "n1", "/opt/x").back(), "exec '/usr/bin/faultline' agent --stdio");
+  spec.launcher = Launcher::kLocal;
+  EXPECT_THAT(agentCommand(spec, "n1", "/opt/x"),
+              ElementsAre("/usr/bin/faultline", "agent", "--stdio"));
+}
+
+}  // namespace
+}  // namespace faultline::hosts
