@@ -11,6 +11,9 @@ void require(bool success) {
   if (!success) std::abort();  // out of memory while building a message of a few hundred bytes
 }
 
+// What libnl gives a message whose size nobody knows.
+constexpr std::size_t kRoomForAttributes = 4096;
+
 }  // namespace
 
 Message::Message(int type, int flags) : message_(nlmsg_alloc_simple(type, flags)) {
@@ -18,7 +21,7 @@ Message::Message(int type, int flags) : message_(nlmsg_alloc_simple(type, flags)
 }
 
 Message::Message(int type, int flags, std::string_view payload)
-    : message_(nlmsg_alloc_size(NLMSG_SPACE(payload.size()))) {
+    : message_(nlmsg_alloc_size(NLMSG_SPACE(payload.size()) + kRoomForAttributes)) {
   require(message_ != nullptr &&
           nlmsg_put(message_, NL_AUTO_PORT, NL_AUTO_SEQ, type, 0, flags) != nullptr);
   append(payload.data(), payload.size());
