@@ -49,7 +49,7 @@ TEST(HostsSpecTest, WhatIsWrongIsToldAtItsKey) {
   HostsSpec spec = two();
   spec.names.clear();
   EXPECT_THAT(firstWrong(spec), HasSubstr("hosts | "));
-  for (const char* const name : {"-oProxyCommand=x", "a b", "a;b", "", "$(x)"}) {
+  for (const char* const name : {"-oProxyCommand=x", "-v", "a b", "a;b", "", "$(x)"}) {
     spec = two();
     spec.names.push_back(name);
     EXPECT_THAT(firstWrong(spec), HasSubstr("is no name of a host")) << name;
