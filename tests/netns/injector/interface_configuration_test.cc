@@ -335,6 +335,7 @@ TEST_F(ManagedPortTest, WhatItNeverLeavesAloneIsSaidInTheEnd) {
   const TimePoint begin = now();
   const Status status = noted.restore(*socket_, {.quiet = 200ms, .patience = 600ms, .rounds = 2});
   done = true;
+  manager_.join();
   EXPECT_EQ(status.code(), Code::kNotRestored);
   EXPECT_EQ(
       status.message(),
