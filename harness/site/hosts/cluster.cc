@@ -107,7 +107,7 @@ Status Cluster::listenUntil(const Done& done, const GiveUp& giveUp, const char* 
 Status Cluster::addAgents(const GiveUp& giveUp) {
   for (int host = 0; host < hosts(); ++host) {
     // Of this machine the first stands for all, and the clock is ours.
-    const std::string lock = isLocal() ? (host == 0 ? "local" : "") : "host";
+    const std::string lock = isLocal() && host > 0 ? "" : "host";
     const site::ClockOffset clock = isLocal() ? site::ClockOffset::same() : site::ClockOffset();
     RETURN_IF_ERROR(agents_.add(host, connections_[static_cast<std::size_t>(host)].takeChannel(),
                                 clock, {.lock = lock, .lease = spec_.lease}));
