@@ -168,6 +168,19 @@ TEST_F(HostsTest, AHostThatIsSilentIsLostAndItsAgentEndsByItself) {
               AllOf(HasSubstr("host n1 (node 1) is lost"), HasSubstr("has not answered for 2s")));
 }
 
+TEST_F(HostsTest, AHostThatNobodyReachesAnyMoreIsLostAndNotItsPeersAtFault) {
+  writeScenario(kEndless);
+  IN_LABORATORY("ports");
+  EXPECT_EQ(told("exit"), 1);
+  EXPECT_THAT(result().runs.front().message, HasSubstr("host n1 (node 1) is lost"));
+}
+
+TEST_F(HostsTest, TheCommandOfTheDocumentRunsTheScenarioThatIsThere) {
+  IN_LABORATORY("document");
+  EXPECT_THAT(printed_, HasSubstr("scenarios/hosts.yaml"));
+  EXPECT_EQ(result().verdict, reports::Verdict::kPass);
+}
+
 TEST_F(HostsTest, CtrlCEndsAllOfThem) {
   writeScenario(kEndless);
   IN_LABORATORY("interrupt");

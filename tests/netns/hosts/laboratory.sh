@@ -5,6 +5,8 @@ set -euo pipefail
 set -m # or what runs in the background would not see SIGINT
 
 readonly program=$1 what=$2
+source=$(cd "$(dirname "$0")/../../.." && pwd)
+readonly source
 
 on() { nsenter --target "$(<"$LAB/pid/$1")" --net --mount --uts --ipc --pid -- "${@:2}"; }
 
@@ -102,6 +104,26 @@ case $what in
     start result
     ip link set n1-mgmt down
     expect_the_end
+    ;;
+  ports)
+    # Ranks give up before the lease is over.
+    echo "  lease: 25s" >>hosts.yaml
+    sed -i 's/\[fault_free\]/[hot_repair]/' scenario.yaml
+    start result
+    for port in mgmt rail0 rail1; do ip link set "n1-$port" down; done
+    expect_the_end
+    ;;
+  document)
+    # The command of docs/hosts.md, as it stands there, with the hosts of the laboratory.
+    command=$(grep -o 'faultline run --cluster [^`]*' "$source/docs/hosts.md" | head -1)
+    cp "$LAB/hosts" my_hosts.yaml
+    ln -s "$source/scenarios" scenarios
+    PATH=$(dirname "$program"):$PATH bash -c "$command --out result" >log 2>&1 || {
+      echo "$command: exit code $?" >&2
+      cat log >&2
+      exit 1
+    }
+    "$program" run --help | grep -F "$command"
     ;;
   interrupt)
     patient
