@@ -69,8 +69,10 @@ bool isProxy(const ConfigurationEntry& entry);
 /// Whether one of the entries is an IPv6 address of the same network as this one, whose route has
 /// another priority. The kernel mixes up the two routes when one of the addresses is changed.
 bool hasRival(const ConfigurationEntry& address, const std::vector<ConfigurationEntry>& entries);
-/// Whether it is a route whose packets have a certain source address.
-bool hasSource(const ConfigurationEntry& entry);
+/// The IPv6 routes whose packets have one of these addresses as their source. The kernel keeps such
+/// a route when its address is removed, without its source.
+std::vector<ConfigurationEntry> routesFrom(const std::vector<ConfigurationEntry>& addresses,
+                                           const std::vector<ConfigurationEntry>& present);
 
 /// The interfaces that a route leads over, when it is none of them that it belongs to: it has an
 /// address of that one as its source.

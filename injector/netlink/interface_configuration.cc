@@ -67,13 +67,12 @@ Status carryOut(Socket& socket, const ConfigurationEntry& entry, const Repair& r
 /// Removes addresses and adds them anew, in their order. What cannot be added again is found
 /// missing later.
 void addAnew(Socket& socket, const std::vector<ConfigurationEntry>& present,
-             const std::vector<ConfigurationEntry>& addresses, int family) {
+             const std::vector<ConfigurationEntry>& addresses) {
   const auto remove = [&](int type, const ConfigurationEntry& entry) {
     (void)send(socket, type, {entry.request.bytes, 0});
   };
-  // Of IPv6 the kernel would keep such a route, without its source.
-  for (const ConfigurationEntry& entry : present) {
-    if (family == AF_INET6 && hasSource(entry)) remove(RTM_DELROUTE, entry);
+  for (const ConfigurationEntry& route : routesFrom(addresses, present)) {
+    remove(RTM_DELROUTE, route);
   }
   // The last first: with a primary address its secondary ones would go.
   for (auto entry = present.rbegin(); entry != present.rend(); ++entry) {
@@ -256,7 +255,7 @@ Status InterfaceConfiguration::putBack(Socket& socket) const {
       const std::vector<ConfigurationEntry> noted = wanted.entries_;
       ASSIGN_OR_RETURN(wanted, wanted.withAllOthers(socket));
       for (const int family : gap.disordered) {
-        addAnew(socket, present.entries_, toAddAnew(noted, present.entries_, family), family);
+        addAnew(socket, present.entries_, toAddAnew(noted, present.entries_, family));
       }
       continue;
     }

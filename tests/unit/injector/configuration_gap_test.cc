@@ -158,6 +158,32 @@ TEST(ConfigurationGap, AddressesAreAddedAnewFromTheFirstThatStandsElsewhere) {
       IsEmpty());
 }
 
+ConfigurationEntry routeFrom(const char* source, int family = AF_INET6) {
+  rtmsg header{};
+  header.rtm_family = static_cast<unsigned char>(family);
+  header.rtm_protocol = RTPROT_BOOT;
+  Message message(RTM_NEWROUTE, 0, header);
+  in6_addr binary{};
+  ::inet_pton(family, source, &binary);
+  message.put(RTA_OIF, std::uint32_t{kPort});
+  message.put(RTA_PREFSRC, &binary, family == AF_INET ? sizeof(in_addr) : sizeof binary);
+  return *entry(message);
+}
+
+TEST(ConfigurationGap, OnlyIpv6RoutesFromAddressesThatAreAddedAnewGoWithThem) {
+  const ConfigurationEntry one = *entry(address6("fd01::1", 0));
+  const ConfigurationEntry four = *entry(address(kPort));
+  const ConfigurationEntry from_one = routeFrom("fd01::1");
+  const Entries present{one,
+                        four,
+                        *entry(route(kPort)),
+                        from_one,
+                        routeFrom("fd01::2"),
+                        routeFrom("10.1.0.1", AF_INET)};
+  EXPECT_THAT(routesFrom({one, four}, present), ElementsAre(from_one));
+  EXPECT_THAT(routesFrom({four}, present), IsEmpty());
+}
+
 TEST(ConfigurationGap, TwoPrioritiesInOneNetworkAreRivals) {
   const ConfigurationEntry one = *entry(address6("fd01::1", 0));
   const ConfigurationEntry two = *entry(address6("fd01::2", 0, 0, 300));
