@@ -327,18 +327,29 @@ std::vector<ConfigurationEntry> toAddAnew(const std::vector<ConfigurationEntry>&
   return {};
 }
 
+std::vector<ConfigurationEntry> foreignTo(const std::vector<ConfigurationEntry>& noted,
+                                          const std::vector<ConfigurationEntry>& present,
+                                          int ifindex) {
+  const PresentEntries known(noted, ifindex, nexthopObjects(noted));
+  std::vector<ConfigurationEntry> foreign;
+  for (const ConfigurationEntry& entry : present) {
+    if (!known.has(entry)) foreign.push_back(entry);
+  }
+  return foreign;
+}
+
+bool mayGoWithAddresses(const std::vector<ConfigurationEntry>& entries, int family) {
+  return std::any_of(entries.begin(), entries.end(), [&](const ConfigurationEntry& entry) {
+    return familyOf(entry) == family || familyOf(entry) == AF_UNSPEC;
+  });
+}
+
 std::vector<ConfigurationEntry> withForeign(const std::vector<ConfigurationEntry>& noted,
                                             const std::vector<ConfigurationEntry>& present,
                                             int ifindex) {
-  const PresentEntries known(noted, ifindex, nexthopObjects(noted));
   std::vector<ConfigurationEntry> all = noted;
-  for (const ConfigurationEntry& entry : present) {
-    if (known.has(entry)) continue;
-    all.push_back(entry);
-    // That it is the primary one is nobody's wish.
-    if (isAddress(entry, AF_INET)) {
-      all.back().request.bytes = withFlags(entry.request.bytes, flagsOf(entry) | IFA_F_SECONDARY);
-    }
+  for (ConfigurationEntry& entry : foreignTo(noted, present, ifindex)) {
+    all.push_back(std::move(entry));
   }
   // Each kind may need those before it.
   std::stable_sort(all.begin(), all.end(),
