@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kStepMs = 1;
 
-/// It may outlive the interrupt.
+/// The fault may outlive the interrupt, and asks it no more from then on.
 class ForgetInterrupt {
  public:
   explicit ForgetInterrupt(injector::Fault& fault) : fault_(fault) {}

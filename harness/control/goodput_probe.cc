@@ -161,8 +161,8 @@ Result<Goodput> medianGoodput(const std::function<Result<BitsPerSecond>()>& prob
 
 Result<Goodput> BlockGoodput::of(int block, const std::function<Result<Goodput>()>& measure) {
   if (block_ == block && known_.value) return known_;
-  block_ = block;
   ASSIGN_OR_RETURN(known_, measure());
+  block_ = block;  // and not before: what is known is still of another one when that fails
   return known_;
 }
 

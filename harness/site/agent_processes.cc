@@ -71,8 +71,8 @@ Result<std::unique_ptr<Processes>> AgentProcesses::startRelayedRanks(
 }
 
 Result<std::unique_ptr<Processes>> AgentProcesses::startGuards(
-    Agents& agents, const std::vector<GuardProcess>& guards, int logFd) {
-  std::unique_ptr<AgentProcesses> started(new AgentProcesses(agents, "the guard"));
+    Agents& agents, const std::vector<GuardProcess>& guards, int logFd, Duration killBudget) {
+  std::unique_ptr<AgentProcesses> started(new AgentProcesses(agents, "the guard", killBudget));
   for (const GuardProcess& guard : guards) {
     constexpr bool kRead = false;  // files of the controller's machine
     ASSIGN_OR_RETURN(const int job, agents.startGuard(guard.node, guard.job, kRead, logFd));
@@ -184,7 +184,7 @@ void AgentProcesses::broadcast(const nlohmann::json& message) {
   for (One& one : processes_) {
     if (one.silent) continue;
     if (one.channel) {
-      (void)one.channel->send(message);
+      (void)one.channel->send(message, {}, agents_.giveUp());
     } else if (one.relayed) {
       (void)agents_.tellRank(one.job, message);
     } else if (const auto typed = wire::fromJson<wire::ToGuard>(message); typed.ok()) {
@@ -219,7 +219,7 @@ Status AgentProcesses::kill() {
     nodes.insert(agents_.nodeOf(one.job));
   }
   const TimePoint asked = now();
-  const TimePoint deadline = asked + kKillBudget;
+  const TimePoint deadline = asked + killBudget_;
   Hung hung;  // and with them all that they have started
   while (std::ranges::any_of(processes_, running)) {
     const Status heard = agents_.listen(kPause);
@@ -236,9 +236,10 @@ Status AgentProcesses::kill() {
     requireLife(nodes, asked, hung);
     if (now() < deadline) continue;
     const auto last = std::ranges::find_if(processes_, running);
+    if (last == processes_.end()) break;  // those that were left have just been given up
     return errorf(Code::kDeadlineExceeded,
                   "processes of node {} outlive SIGKILL by {}, or its agent does not tell",
-                  agents_.nodeOf(last->job), formatDuration(kKillBudget));
+                  agents_.nodeOf(last->job), formatDuration(killBudget_));
   }
   for (One& one : processes_) one.silent = true;
   return asOne(hung);

@@ -31,12 +31,14 @@ class AgentProcesses final : public Processes {
   /// `logFd`: -1 where it is not of the agents' machines.
   static Result<std::unique_ptr<Processes>> startGuards(Agents& agents,
                                                         const std::vector<GuardProcess>& guards,
-                                                        int logFd);
+                                                        int logFd,
+                                                        Duration killBudget = kKillBudget);
   ~AgentProcesses() override;
 
   /// For all of them together, after SIGKILL: a process is gone as soon as the kernel has torn it
-  /// down; guests are slow. An agent that does not answer is not waited for so long.
-  static constexpr Duration kKillBudget = 10s;
+  /// down; guests are slow. An agent that does not answer is not waited for so long: this is more
+  /// than the patience of any site.
+  static constexpr Duration kKillBudget = 20s;
 
   Status poll(Duration timeout, int interruptFd, const Received& received) override;
   void broadcast(const nlohmann::json& message) override;
@@ -50,7 +52,8 @@ class AgentProcesses final : public Processes {
     bool relayed = false;                             // a rank of another one
     bool silent = false;                              // nothing more will come from it
   };
-  AgentProcesses(Agents& agents, std::string_view what) : agents_(agents), what_(what) {}
+  AgentProcesses(Agents& agents, std::string_view what, Duration killBudget = kKillBudget)
+      : agents_(agents), what_(what), killBudget_(killBudget) {}
 
   Status awaitStarted();
   Status drainRank(std::size_t index, const Received& received);
@@ -64,6 +67,7 @@ class AgentProcesses final : public Processes {
 
   Agents& agents_;
   std::string_view what_;  // they are
+  Duration killBudget_;
   std::vector<One> processes_;
   bool killed_ = false;
   std::set<int> silent_;  // nodes whose agents have not told how a rank has ended

@@ -121,7 +121,8 @@ Status RdmaPortDown::revert() {
   RETURN_IF_ERROR(device_->findAgain());  // it may have been made again meanwhile
   RETURN_IF_ERROR(device_->awaitActive());
   // A gateway can only be restored when its interface has its carrier again.
-  RETURN_IF_ERROR(configuration_.restore(device_->route()));
+  RETURN_IF_ERROR(
+      configuration_.restore(device_->route(), netlink::settlingOnHost(configuration_.ifindex())));
   ASSIGN_OR_RETURN(const int missing, configuration_.missing(device_->route()));
   if (missing > 0) {
     return errorf(Code::kNotRestored, "rdma_port_down: {} addresses or routes of {} are missing",

@@ -172,8 +172,7 @@ class Reorder final : public Fault {
     const ProbeOrder& order = side.probe->order();
     if (!side.probe->done() || order.arrived() < order.sent() / 2) return false;
     if (side.share <= 0) return order.late() <= kNone * order.arrived();
-    const double passed = static_cast<double>(order.passed()) / order.arrived();
-    return fitsShare(side.share, order.arrived(), order.late(), {passed, passed}) &&
+    return fitsUnsureShare(side.share, order.arrived(), order.late(), order.passed()) &&
            side.lost == 0 && lastsAsAsked(*side.probe);
   }
 

@@ -20,6 +20,8 @@ constexpr int kFewestProbes = 1024;
 constexpr int kProbesForAll = 64;
 constexpr double kSigmas = 4;
 constexpr double kLeastOfShare = 1.0 / 3;
+constexpr double kMostUnsureOfShare = 1.0 / 2;
+constexpr double kMostUnsure = 1.0 / 4;
 
 }  // namespace
 
@@ -36,6 +38,12 @@ bool fitsShare(double share, int probes, int struck, ShareTolerance tolerance) {
   const double spread = share < 1 ? kSigmas * std::sqrt(share * (1 - share) / probes) : 0;
   return measured >= std::max(share * kLeastOfShare, share - spread - tolerance.fewer) &&
          measured <= share + spread + tolerance.more;
+}
+
+bool fitsUnsureShare(double share, int probes, int struck, int unsure) {
+  if (unsure > std::min(kMostUnsureOfShare * share, kMostUnsure) * probes) return false;
+  const double tolerance = probes > 0 ? static_cast<double>(unsure) / probes : 0;
+  return fitsShare(share, probes, struck, {.fewer = tolerance, .more = tolerance});
 }
 
 std::string shareInWords(std::string_view done, double share, int sent, int struck) {

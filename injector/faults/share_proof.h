@@ -22,6 +22,10 @@ struct ShareTolerance {
 /// random: all are struck, but for the tolerance; of none it is enough that one is not.
 bool fitsShare(double share, int probes, int struck, ShareTolerance tolerance = {});
 
+/// The same where of the probes `unsure` ones were perhaps struck and not counted, or the other way
+/// round. Of more than half of the share, or a quarter of the probes, nothing is said.
+bool fitsUnsureShare(double share, int probes, int struck, int unsure);
+
 /// "31 % lost (22 to 40 % with 95 % certainty; asked: 30 %)": Wilson's interval of a share. `done`
 /// is what was done to those that were struck.
 std::string shareInWords(std::string_view done, double share, int sent, int struck);

@@ -48,12 +48,6 @@ Header messageHeader(const nlmsghdr* message) {
   return header;
 }
 
-std::string bytesOf(const nlattr* attribute) {
-  if (attribute == nullptr) return "";
-  return {static_cast<const char*>(nla_data(attribute)),
-          static_cast<std::size_t>(nla_len(attribute))};
-}
-
 std::optional<std::string> addressRequest(const nlmsghdr* message, Belongings& of) {
   auto header = messageHeader<ifaddrmsg>(message);
   const Attributes<IFA_MAX> found(message, sizeof header);

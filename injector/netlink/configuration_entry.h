@@ -59,7 +59,8 @@ void visitFields(V& v, Of<ConfigurationEntry> auto& entry) {
 /// RTM_NEWADDR, RTM_NEWNEXTHOP, ...
 int messageType(EntryKind kind);
 
-/// What belongs to an interface: what names it or, in the ways below, depends on what does.
+/// What an entry may name to belong to an interface. The index of the interface is one way; what is
+/// listed here by name depends on it.
 struct Belongings {
   int ifindex = 0;
   std::set<std::uint32_t> nexthops =

@@ -21,11 +21,13 @@ bool isGroup(const ConfigurationEntry& entry) {
   return entry.kind == EntryKind::kNexthop && !membersOf(entry).empty();
 }
 
-void appendBytes(std::string& key, const nlattr* attribute) {
-  key += '/';
-  if (attribute == nullptr) return;
-  key.append(static_cast<const char*>(nla_data(attribute)),
-             static_cast<std::size_t>(nla_len(attribute)));
+void appendBytes(std::string& key, const nlattr* attribute) { key += '/' + bytesOf(attribute); }
+
+/// The interface's own address, also where there is another one at the other end.
+std::string localOf(const ConfigurationEntry& address) {
+  const RequestMessage message(RTM_NEWADDR, address.request.bytes);
+  const Attributes<IFA_MAX> found(message.get(), sizeof(ifaddrmsg));
+  return bytesOf(found[found[IFA_LOCAL] != nullptr ? IFA_LOCAL : IFA_ADDRESS]);
 }
 
 /// What the kernel itself tells things of a kind apart by. Not for groups and routes.
@@ -232,13 +234,7 @@ Belongings whatToLookFor(const std::vector<ConfigurationEntry>& noted, int ifind
   Belongings wanted{.ifindex = ifindex};
   for (const ConfigurationEntry& entry : noted) {
     if (entry.kind == EntryKind::kNexthop) wanted.nexthops.insert(nexthopId(entry));
-    if (isAddress(entry, AF_INET)) {
-      const RequestMessage message(RTM_NEWADDR, entry.request.bytes);
-      const Attributes<IFA_MAX> found(message.get(), sizeof(ifaddrmsg));
-      std::string source;
-      appendBytes(source, found[IFA_LOCAL]);
-      wanted.sources.insert(source.substr(1));
-    }
+    if (isAddress(entry, AF_INET)) wanted.sources.insert(localOf(entry));
     if (entry.kind != EntryKind::kRoute) continue;
     RouteParts parts = partsOf(entry);
     const bool of_others = std::any_of(parts.legs.begin(), parts.legs.end(),
@@ -277,10 +273,20 @@ bool hasRival(const ConfigurationEntry& address, const std::vector<Configuration
   });
 }
 
-bool hasSource(const ConfigurationEntry& entry) {
-  if (entry.kind != EntryKind::kRoute) return false;
-  const RequestMessage message(RTM_NEWROUTE, entry.request.bytes);
-  return Attributes<RTA_MAX>(message.get(), sizeof(rtmsg))[RTA_PREFSRC] != nullptr;
+std::vector<ConfigurationEntry> routesFrom(const std::vector<ConfigurationEntry>& addresses,
+                                           const std::vector<ConfigurationEntry>& present) {
+  std::unordered_set<std::string> sources;
+  for (const ConfigurationEntry& address : addresses) {
+    if (isAddress(address, AF_INET6)) sources.insert(localOf(address));
+  }
+  std::vector<ConfigurationEntry> routes;
+  for (const ConfigurationEntry& entry : present) {
+    if (entry.kind != EntryKind::kRoute || familyOf(entry) != AF_INET6) continue;
+    const RequestMessage message(RTM_NEWROUTE, entry.request.bytes);
+    const Attributes<RTA_MAX> found(message.get(), sizeof(rtmsg));
+    if (sources.contains(bytesOf(found[RTA_PREFSRC]))) routes.push_back(entry);
+  }
+  return routes;
 }
 
 std::set<int> onlyOverOthers(const ConfigurationEntry& entry, int ifindex) {
@@ -321,18 +327,29 @@ std::vector<ConfigurationEntry> toAddAnew(const std::vector<ConfigurationEntry>&
   return {};
 }
 
+std::vector<ConfigurationEntry> foreignTo(const std::vector<ConfigurationEntry>& noted,
+                                          const std::vector<ConfigurationEntry>& present,
+                                          int ifindex) {
+  const PresentEntries known(noted, ifindex, nexthopObjects(noted));
+  std::vector<ConfigurationEntry> foreign;
+  for (const ConfigurationEntry& entry : present) {
+    if (!known.has(entry)) foreign.push_back(entry);
+  }
+  return foreign;
+}
+
+bool mayGoWithAddresses(const std::vector<ConfigurationEntry>& entries, int family) {
+  return std::any_of(entries.begin(), entries.end(), [&](const ConfigurationEntry& entry) {
+    return familyOf(entry) == family || familyOf(entry) == AF_UNSPEC;
+  });
+}
+
 std::vector<ConfigurationEntry> withForeign(const std::vector<ConfigurationEntry>& noted,
                                             const std::vector<ConfigurationEntry>& present,
                                             int ifindex) {
-  const PresentEntries known(noted, ifindex, nexthopObjects(noted));
   std::vector<ConfigurationEntry> all = noted;
-  for (const ConfigurationEntry& entry : present) {
-    if (known.has(entry)) continue;
-    all.push_back(entry);
-    // That it is the primary one is nobody's wish.
-    if (isAddress(entry, AF_INET)) {
-      all.back().request.bytes = withFlags(entry.request.bytes, flagsOf(entry) | IFA_F_SECONDARY);
-    }
+  for (ConfigurationEntry& entry : foreignTo(noted, present, ifindex)) {
+    all.push_back(std::move(entry));
   }
   // Each kind may need those before it.
   std::stable_sort(all.begin(), all.end(),

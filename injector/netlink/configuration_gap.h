@@ -23,6 +23,8 @@ struct Repair {
   /// In this order; the first that the kernel takes is enough.
   std::vector<RepairRequest> attempts;
   /// After it, to make it as it was: of an address that was added without looking for duplicates.
+  /// An address with a rival is left as it is (hasRival()), as is one of which the kernel refuses
+  /// this: it keeps IFA_F_NODAD.
   std::vector<RepairRequest> afterwards;
 };
 
@@ -38,7 +40,8 @@ class PresentEntries {
   /// somebody wanted them.
   bool has(const ConfigurationEntry& noted) const;
 
-  /// How to put back what is missing. What is left of it, or has been added to it, is kept.
+  /// How to put back what is missing. What is left of it, or has been added to it, is kept. A route
+  /// that stood behind another one is appended, behind all that are there now.
   Repair repair(const ConfigurationEntry& noted) const;
 
  private:
@@ -69,22 +72,32 @@ bool isProxy(const ConfigurationEntry& entry);
 /// Whether one of the entries is an IPv6 address of the same network as this one, whose route has
 /// another priority. The kernel mixes up the two routes when one of the addresses is changed.
 bool hasRival(const ConfigurationEntry& address, const std::vector<ConfigurationEntry>& entries);
-/// Whether it is a route whose packets have a certain source address.
-bool hasSource(const ConfigurationEntry& entry);
+/// The IPv6 routes whose packets have one of these addresses as their source. The kernel keeps such
+/// a route when its address is removed, without its source.
+std::vector<ConfigurationEntry> routesFrom(const std::vector<ConfigurationEntry>& addresses,
+                                           const std::vector<ConfigurationEntry>& present);
 
-/// The interfaces that a route leads over, when it is none of them that it belongs to: it has an
-/// address of that one as its source.
+/// The interfaces that a route leads over. None where the interface itself is among them. Otherwise
+/// the route belongs to that interface by its source, which is an address of it.
 std::set<int> onlyOverOthers(const ConfigurationEntry& entry, int ifindex);
 
-/// The addresses of the family that have to be removed and added anew, in this order, so that the
-/// noted ones that are there stand in the order in which they were, primary ones (IPv4) before
-/// secondary ones: it decides about source addresses. None: they do. Of IPv4 also those that were
-/// not noted, which may have become the primary ones.
+/// The addresses of the family that have to be removed and added anew, in this order. The noted
+/// ones that are there then stand in the order in which they were noted, which decides about source
+/// addresses. A primary address of IPv4 is primary again. None: they stand so already. Those of
+/// IPv4 that were not noted come last: one may have become the primary one.
 std::vector<ConfigurationEntry> toAddAnew(const std::vector<ConfigurationEntry>& noted,
                                           const std::vector<ConfigurationEntry>& present,
                                           int family);
 
-/// The noted entries, and behind them what is there and was not noted.
+/// What is there and was not noted.
+std::vector<ConfigurationEntry> foreignTo(const std::vector<ConfigurationEntry>& noted,
+                                          const std::vector<ConfigurationEntry>& present,
+                                          int ifindex);
+/// Whether something among the entries may go when addresses of the family are removed: whatever
+/// is of this family, or of none.
+bool mayGoWithAddresses(const std::vector<ConfigurationEntry>& entries, int family);
+
+/// The noted entries, and behind those of each kind what is there and was not noted.
 std::vector<ConfigurationEntry> withForeign(const std::vector<ConfigurationEntry>& noted,
                                             const std::vector<ConfigurationEntry>& present,
                                             int ifindex);

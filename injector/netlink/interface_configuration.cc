@@ -2,9 +2,9 @@
 
 #include <linux/rtnetlink.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -25,6 +25,9 @@ constexpr int kMostPasses = 5;
 constexpr int kLookForCarrierMs = 10;
 
 constexpr std::string_view kDidNotStay = "somebody has removed it again";
+constexpr std::string_view kIsWrongAgain = "somebody has changed it again";
+constexpr std::string_view kOthersAreBeside =
+    "to set it right, what somebody else has set beside them would have to be removed";
 
 /// Or until the patience is at its end: what needs no carrier can be put back all the same.
 Status awaitCarrier(Socket& socket, int ifindex, Duration patience) {
@@ -67,13 +70,12 @@ Status carryOut(Socket& socket, const ConfigurationEntry& entry, const Repair& r
 /// Removes addresses and adds them anew, in their order. What cannot be added again is found
 /// missing later.
 void addAnew(Socket& socket, const std::vector<ConfigurationEntry>& present,
-             const std::vector<ConfigurationEntry>& addresses, int family) {
+             const std::vector<ConfigurationEntry>& addresses) {
   const auto remove = [&](int type, const ConfigurationEntry& entry) {
     (void)send(socket, type, {entry.request.bytes, 0});
   };
-  // Of IPv6 the kernel would keep such a route, without its source.
-  for (const ConfigurationEntry& entry : present) {
-    if (family == AF_INET6 && hasSource(entry)) remove(RTM_DELROUTE, entry);
+  for (const ConfigurationEntry& route : routesFrom(addresses, present)) {
+    remove(RTM_DELROUTE, route);
   }
   // The last first: with a primary address its secondary ones would go.
   for (auto entry = present.rbegin(); entry != present.rend(); ++entry) {
@@ -88,6 +90,15 @@ void addAnew(Socket& socket, const std::vector<ConfigurationEntry>& present,
   }
 }
 
+/// A line for each thing, with its reason; empty: it was put back.
+Status notRestored(const std::vector<std::string>& lines, const std::vector<std::string>& reasons) {
+  std::string text = "could not put back";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    text += fmt::format("\n  {}: {}", lines[i], reasons[i].empty() ? kDidNotStay : reasons[i]);
+  }
+  return Status(Code::kNotRestored, std::move(text));
+}
+
 /// With the name that the interface has now.
 Result<Belongings> named(Socket& socket, Belongings of) {
   ASSIGN_OR_RETURN(const NetDevice link, readNetDevice(socket, of.ifindex));
@@ -96,6 +107,14 @@ Result<Belongings> named(Socket& socket, Belongings of) {
 }
 
 }  // namespace
+
+Settling settlingOnHost(int ifindex, const std::string& run) {
+  for (const std::string_view place : {"systemd/netif/links", "NetworkManager/devices"}) {
+    const std::string file = fmt::format("{}/{}/{}", run, place, ifindex);
+    if (::access(file.c_str(), F_OK) == 0) return kManagedHost;
+  }
+  return kUnmanagedHost;
+}
 
 Status checkFields(const InterfaceConfiguration& configuration) {
   for (std::size_t i = 0; i < configuration.entries_.size(); ++i) {
@@ -148,13 +167,9 @@ Result<InterfaceConfiguration> InterfaceConfiguration::readAgain(Socket& socket)
   return present;
 }
 
-Result<InterfaceConfiguration> InterfaceConfiguration::withAllOthers(Socket& socket) const {
+Result<std::vector<ConfigurationEntry>> InterfaceConfiguration::readAll(Socket& socket) const {
   ASSIGN_OR_RETURN(Belongings of, named(socket, whatToLookFor(entries_, ifindex_)));
-  ASSIGN_OR_RETURN(const std::vector<ConfigurationEntry> present,
-                   readEntries(socket, std::move(of)));
-  InterfaceConfiguration all = *this;
-  all.entries_ = withForeign(entries_, present, ifindex_);
-  return all;
+  return readEntries(socket, std::move(of));
 }
 
 InterfaceConfiguration InterfaceConfiguration::due() const {
@@ -174,7 +189,8 @@ int InterfaceConfiguration::Gap::size() const {
 }
 
 Result<InterfaceConfiguration::Gap> InterfaceConfiguration::gapTo(
-    Socket& socket, const InterfaceConfiguration& present) const {
+    Socket& socket, const InterfaceConfiguration& present,
+    const std::vector<ConfigurationEntry>& noted) const {
   const PresentEntries known(present.entries_, ifindex_, nexthopObjects(entries_));
   Gap gap;
   std::set<int> down;  // found out when it matters
@@ -194,7 +210,7 @@ Result<InterfaceConfiguration::Gap> InterfaceConfiguration::gapTo(
     if (!over_one_that_is_down) gap.entries.push_back(entry);
   }
   for (const int family : {AF_INET, AF_INET6}) {
-    if (!toAddAnew(entries_, present.entries_, family).empty()) gap.disordered.push_back(family);
+    if (!toAddAnew(noted, present.entries_, family).empty()) gap.disordered.push_back(family);
   }
   gap.ipv6_mtu = ipv6_mtu_ && present.ipv6_mtu_ != ipv6_mtu_;
   return gap;
@@ -215,6 +231,23 @@ std::vector<std::string> InterfaceConfiguration::wordsOf(Socket& socket, const G
   return lines;
 }
 
+std::vector<std::string> InterfaceConfiguration::reasonsOf(const Gap& gap,
+                                                           const Refusals& refusals) {
+  const auto in = [](const auto& texts, const auto& key, std::string_view otherwise) {
+    const auto found = texts.find(key);
+    return found == texts.end() ? std::string(otherwise) : found->second;
+  };
+  std::vector<std::string> reasons;
+  for (const ConfigurationEntry& entry : gap.entries) {
+    reasons.push_back(in(refusals.of_entries, entry.request.bytes, ""));
+  }
+  for (const int family : gap.disordered) {
+    reasons.push_back(in(refusals.of_order, family, kIsWrongAgain));
+  }
+  if (gap.ipv6_mtu) reasons.push_back(refusals.of_ipv6_mtu);
+  return reasons;
+}
+
 std::vector<std::string> InterfaceConfiguration::inWords(const std::string& interface_name) const {
   std::vector<std::string> lines;
   for (const ConfigurationEntry& entry : entries_) {
@@ -227,25 +260,27 @@ std::vector<std::string> InterfaceConfiguration::inWords(const std::string& inte
 Result<int> InterfaceConfiguration::missing(Socket& socket) const {
   if (empty()) return 0;
   ASSIGN_OR_RETURN(const InterfaceConfiguration present, readAgain(socket));
-  ASSIGN_OR_RETURN(const Gap gap, due().gapTo(socket, present));
+  const InterfaceConfiguration wanted = due();
+  ASSIGN_OR_RETURN(const Gap gap, wanted.gapTo(socket, present, wanted.entries_));
   return gap.size();
 }
 
 Result<std::vector<std::string>> InterfaceConfiguration::missingInWords(Socket& socket) const {
   if (empty()) return std::vector<std::string>();
   ASSIGN_OR_RETURN(const InterfaceConfiguration present, readAgain(socket));
-  ASSIGN_OR_RETURN(const Gap gap, due().gapTo(socket, present));
+  const InterfaceConfiguration wanted = due();
+  ASSIGN_OR_RETURN(const Gap gap, wanted.gapTo(socket, present, wanted.entries_));
   return wordsOf(socket, gap);
 }
 
-Status InterfaceConfiguration::putBack(Socket& socket) const {
-  InterfaceConfiguration wanted = due();
-  std::map<std::string, std::string> refusals;  // by the request
-  std::string mtu_refusal;
+Status InterfaceConfiguration::putBack(Socket& socket, bool keep_foreign) const {
+  InterfaceConfiguration wanted = due();  // later also what others have and was removed on the way
+  const std::vector<ConfigurationEntry> noted = wanted.entries_;
+  Refusals refusals;
   bool ordered = false;
   for (int pass = 0; pass < kMostPasses; ++pass) {
     ASSIGN_OR_RETURN(const InterfaceConfiguration present, wanted.readAgain(socket));
-    ASSIGN_OR_RETURN(const Gap gap, wanted.gapTo(socket, present));
+    ASSIGN_OR_RETURN(const Gap gap, wanted.gapTo(socket, present, noted));
     if (gap.size() == 0) return okStatus();
     const auto anAddress = [](const ConfigurationEntry& entry) {
       return entry.kind == EntryKind::kAddress;
@@ -253,10 +288,15 @@ Status InterfaceConfiguration::putBack(Socket& socket) const {
     const bool addresses_missing = std::any_of(gap.entries.begin(), gap.entries.end(), anAddress);
     if (!gap.disordered.empty() && !ordered && (!addresses_missing || pass > 0)) {
       ordered = true;
-      const std::vector<ConfigurationEntry> noted = wanted.entries_;
-      ASSIGN_OR_RETURN(wanted, wanted.withAllOthers(socket));
+      ASSIGN_OR_RETURN(const std::vector<ConfigurationEntry> all, wanted.readAll(socket));
+      const std::vector<ConfigurationEntry> foreign = foreignTo(noted, all, ifindex_);
+      if (!keep_foreign) wanted.entries_ = withForeign(noted, all, ifindex_);
       for (const int family : gap.disordered) {
-        addAnew(socket, present.entries_, toAddAnew(noted, present.entries_, family), family);
+        if (keep_foreign && mayGoWithAddresses(foreign, family)) {
+          refusals.of_order[family] = kOthersAreBeside;
+        } else {
+          addAnew(socket, all, toAddAnew(noted, all, family));
+        }
       }
       continue;
     }
@@ -268,49 +308,49 @@ Status InterfaceConfiguration::putBack(Socket& socket) const {
       const Status status = carryOut(socket, entry, known.repair(entry), beside);
       all = all && status.ok();
       any = any || status.ok();
-      refusals[entry.request.bytes] = status.ok() ? "" : status.message();
+      refusals.of_entries[entry.request.bytes] = status.message();
     }
     if (gap.ipv6_mtu) {
       const Status status = setIpv6Mtu(socket, ifindex_, *ipv6_mtu_);
       all = all && status.ok();
-      mtu_refusal = status.message();
+      refusals.of_ipv6_mtu = status.message();
     }
     // Only addresses have an order, which may have come out wrong.
     if (all && !addresses_missing && gap.disordered.empty()) return okStatus();
     if (!any && (ordered || gap.disordered.empty())) break;
   }
   ASSIGN_OR_RETURN(const InterfaceConfiguration present, wanted.readAgain(socket));
-  ASSIGN_OR_RETURN(const Gap gap, wanted.gapTo(socket, present));
+  ASSIGN_OR_RETURN(const Gap gap, wanted.gapTo(socket, present, noted));
   if (gap.size() == 0) return okStatus();
-  std::string text = "could not put back";
-  const std::vector<std::string> lines = wordsOf(socket, gap);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const std::string reason =
-        i < gap.entries.size() ? refusals[gap.entries[i].request.bytes] : mtu_refusal;
-    text += fmt::format("\n  {}: {}", lines[i], reason.empty() ? std::string(kDidNotStay) : reason);
-  }
-  return Status(Code::kNotRestored, std::move(text));
+  return notRestored(wordsOf(socket, gap), reasonsOf(gap, refusals));
 }
 
 Status InterfaceConfiguration::restore(Socket& socket, const Settling& settling) const {
   if (empty()) return okStatus();
-  if (settling.quiet <= 0ns) return putBack(socket);
+  if (settling.quiet <= 0ns) return putBack(socket, settling.keep_foreign);
   ASSIGN_OR_RETURN(ConfigurationWatch watch, ConfigurationWatch::open(socket, ifindex_));
+  const TimePoint end = now() + settling.limit;
+  const auto patience = [&] { return std::clamp(end - now(), Duration(), settling.patience); };
+  RETURN_IF_ERROR(awaitCarrier(socket, ifindex_, patience()));
+  const TimePoint least = now() + settling.least;
   Status put_back;
-  for (int round = 0; true; ++round) {
-    RETURN_IF_ERROR(awaitCarrier(socket, ifindex_, settling.patience));
+  for (int round = 0; true;) {
     // Also somebody who never rests gets what is missing beside his own.
-    RETURN_IF_ERROR(watch.awaitQuiet(settling.quiet, settling.patience).status());
+    const Duration longest = std::max(patience(), settling.quiet);  // also behind the last round
+    RETURN_IF_ERROR(watch.awaitQuiet(settling.quiet, longest).status());
     ASSIGN_OR_RETURN(const std::vector<std::string> lines, missingInWords(socket));
-    if (lines.empty()) return okStatus();
-    if (round < settling.rounds) {
-      put_back = putBack(socket);
+    if (lines.empty()) {
+      if (now() >= std::min(least, end)) return okStatus();
+      continue;
+    }
+    if (round < settling.rounds && now() < end) {
+      ++round;
+      put_back = putBack(socket, settling.keep_foreign);
+      RETURN_IF_ERROR(awaitCarrier(socket, ifindex_, patience()));
       continue;
     }
     if (!put_back.ok()) return put_back;
-    std::string text = "could not put back";
-    for (const std::string& line : lines) text += fmt::format("\n  {}: {}", line, kDidNotStay);
-    return Status(Code::kNotRestored, std::move(text));
+    return notRestored(lines, std::vector<std::string>(lines.size()));
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,18 +14,29 @@
 
 namespace faultline::netlink {
 
-/// How restore() waits for whoever else manages the interface: networkd, NetworkManager, ifupdown.
-/// They put back what is theirs, in an order of their own, and may remove what is not.
+/// How restore() goes about it where others set up the interface as well: networkd, NetworkManager,
+/// ifupdown. They put back what is theirs, in an order of their own, and may remove what is not.
 struct Settling {
-  Duration quiet{};     ///< they are done when nothing has changed for so long; 0: there is nobody
-  Duration patience{};  ///< the longest wait for that, each time, and for the carrier
-  int rounds = 1;       ///< how often, at most, what is missing is put back
+  Duration quiet{};      ///< they are done when nothing has changed for so long; 0: there is nobody
+  Duration patience{};   ///< the longest wait for that, each time, and for the carrier
+  int rounds = 1;        ///< how often, at most, what is missing is put back
+  Duration least{};      ///< for so long after the carrier, at least, it is looked again
+  Duration limit = 10s;  ///< after so long nothing is waited for, nor put back once more
+  /// Nothing is removed that the configuration itself could not put back.
+  bool keep_foreign = false;
 };
 /// Of a namespace in which nobody is but ourselves.
 inline constexpr Settling kNobodyElse{};
-/// Of a host. They act within some 100 ms of the carrier; duplicate address detection and DHCP take
-/// seconds and end in more changes, which the next round sees.
-inline constexpr Settling kManagedHost{.quiet = 500ms, .patience = 5s, .rounds = 3};
+/// Of a host on which nobody acts by himself.
+inline constexpr Settling kUnmanagedHost{.keep_foreign = true};
+/// They act within some 100 ms of the carrier, and now and then a second later; duplicate address
+/// detection and DHCP take seconds and end in more changes, which the next round sees.
+inline constexpr Settling kManagedHost{
+    .quiet = 500ms, .patience = 5s, .rounds = 3, .least = 2s, .limit = 10s, .keep_foreign = true};
+
+/// That of an interface of this host: `run`/systemd/netif/links and `run`/NetworkManager/devices
+/// have a file for each that is managed.
+Settling settlingOnHost(int ifindex, const std::string& run = "/run");
 
 /// What an interface has that the kernel drops when the interface goes down, and in part when its
 /// carrier goes, and does not put back: addresses, nexthop objects and groups, routes, permanent
@@ -47,11 +59,12 @@ class InterfaceConfiguration {
   void rebind(int ifindex);
 
   /// Adds what was noted and is missing, unless its lifetime is over; what is there stays as it is.
-  /// Only where the IPv4 or IPv6 addresses are in another order than before, so that other source
-  /// addresses would be chosen, all of the family are removed and added anew, also those that were
-  /// not noted, with the routes that this costs. The interface must be up. A nexthop object needs
-  /// its carrier, which is waited for only with a `settling.quiet`. kNotRestored, with a line for
-  /// each thing that is still missing and the reason.
+  /// Only where the noted IPv4 or IPv6 addresses stand in another order than before, so that other
+  /// source addresses would be chosen, they are removed and added anew, with the routes that this
+  /// costs. Of IPv4 so are those that were not noted. With `settling.keep_foreign` the order stays
+  /// and is told where others have something of the family. The interface must be up. A nexthop
+  /// object needs its carrier, which is waited for only with a `settling.quiet`. kNotRestored, with
+  /// a line for each thing that is still missing and the reason.
   Status restore(Socket& socket, const Settling& settling = kNobodyElse) const;
 
   /// How many of the noted things are missing now.
@@ -83,16 +96,27 @@ class InterfaceConfiguration {
     bool ipv6_mtu = false;
     int size() const;
   };
+  /// What the kernel, or we ourselves, have against putting it back; empty: nothing.
+  struct Refusals {
+    std::map<std::string, std::string> of_entries;  ///< by the request
+    std::map<int, std::string> of_order;            ///< by family
+    std::string of_ipv6_mtu;
+  };
   /// Noted entries whose life is not over, with what is left of it.
   InterfaceConfiguration due() const;
   /// What is there of the kinds that were noted.
   Result<InterfaceConfiguration> readAgain(Socket& socket) const;
-  /// The same with all that others have beside it on the interface.
-  Result<InterfaceConfiguration> withAllOthers(Socket& socket) const;
-  /// Without routes over other interfaces that are down: they come back with those.
-  Result<Gap> gapTo(Socket& socket, const InterfaceConfiguration& present) const;
+  /// All that there is, of whatever kind.
+  Result<std::vector<ConfigurationEntry>> readAll(Socket& socket) const;
+  /// `noted`: by which the order of addresses is judged, and not by entries of others beside them.
+  /// Routes over another interface that is down do not count: they come back with that one.
+  Result<Gap> gapTo(Socket& socket, const InterfaceConfiguration& present,
+                    const std::vector<ConfigurationEntry>& noted) const;
+  /// A line for each thing in it.
   std::vector<std::string> wordsOf(Socket& socket, const Gap& gap) const;
-  Status putBack(Socket& socket) const;
+  /// What goes with each of these lines; empty: it has been put back.
+  static std::vector<std::string> reasonsOf(const Gap& gap, const Refusals& refusals);
+  Status putBack(Socket& socket, bool keep_foreign) const;
 
   int ifindex_ = 0;
   TimePoint noted_at_;  ///< from when on lifetimes are counted

@@ -4,6 +4,8 @@
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <initializer_list>
 #include <string>
 
@@ -52,6 +54,13 @@ void forEachAttribute(std::string& request, std::size_t offset, Visit visit) {
        one = nla_next(one, &left)) {
     visit(one);
   }
+}
+
+/// What an attribute holds; nothing where it is nullptr.
+inline std::string bytesOf(const nlattr* attribute) {
+  if (attribute == nullptr) return "";
+  return {static_cast<const char*>(nla_data(attribute)),
+          static_cast<std::size_t>(nla_len(attribute))};
 }
 
 /// A request as the message in which the kernel tells of it, to be looked at with Attributes.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include "base/json_fields.h"
 #include "injector/netlink/interface.h"
@@ -23,15 +22,6 @@ template <typename V>
 void visitFields(V& v, Of<Saved> auto& saved) {
   v.required("worked", saved.worked);
   v.required("lost", saved.lost);
-}
-
-/// Whether systemd-networkd or NetworkManager knows the interface as its own: they would put back
-/// what we put back.
-bool isManaged(int ifindex) {
-  for (const std::string_view place : {"/run/systemd/netif/links", "/run/NetworkManager/devices"}) {
-    if (::access(fmt::format("{}/{}", place, ifindex).c_str(), F_OK) == 0) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -84,8 +74,7 @@ Result<std::string> HostMachine::whatIsMissing(const Target& target,
   ASSIGN_OR_RETURN(const int missing, lost.missing(socket_));
   // Where somebody has switched it off, it is to stay so.
   if (missing > 0 && link.admin_up) {
-    const Status mended =
-        lost.restore(socket_, isManaged(ifindex) ? netlink::kManagedHost : netlink::kNobodyElse);
+    const Status mended = lost.restore(socket_, netlink::settlingOnHost(ifindex));
     if (!mended.ok()) return fmt::format("{}: {}", link.name, mended.message());
   }
   return missing_ ? missing_(ifindex) : std::string();

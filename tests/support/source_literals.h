@@ -17,7 +17,8 @@ namespace faultline::test {
 struct SourceLiteral {
   std::string file;  ///< from the root of the repository
   int line = 0;
-  std::string text;  ///< as it is written, but with a blank for \n, \t and \r
+  /// As it is written, but with a blank for \n, \t and \r; what the compiler joins is one.
+  std::string text;
 };
 
 inline bool isWordCharacter(char c) {
@@ -44,6 +45,15 @@ class LiteralReader {
 
   std::vector<SourceLiteral> read(const std::string& file) {
     std::vector<SourceLiteral> all;
+    bool goes_on = false;  // nothing but blanks and comments since the last one
+    const auto add = [&](int line, const std::string& text) {
+      if (goes_on) {
+        all.back().text += text;
+      } else {
+        all.push_back({file, line, text});
+      }
+      goes_on = true;
+    };
     while (at_ < text_.size()) {
       const int line = line_;
       if (starts("//") || (atLineStart() && starts("#include"))) {
@@ -54,13 +64,15 @@ class LiteralReader {
         const std::size_t open = text_.find('(', at_);
         const std::string close = ")" + std::string(text_.substr(at_ + 2, open - at_ - 2)) + "\"";
         const std::size_t end = text_.find(close, open);
-        all.push_back({file, line, std::string(text_.substr(open + 1, end - open - 1))});
+        add(line, std::string(text_.substr(open + 1, end - open - 1)));
         skipTo(close);
       } else if (starts("\"")) {
-        all.push_back({file, line, quoted('"')});
+        add(line, quoted('"'));
       } else if (starts("'") && (at_ == 0 || !isWordCharacter(text_[at_ - 1]))) {
         quoted('\'');  // a character, and not the mark in 1'000
+        goes_on = false;
       } else {
+        goes_on = goes_on && std::isspace(static_cast<unsigned char>(text_[at_])) != 0;
         forward(1);
       }
     }

@@ -71,10 +71,12 @@ Status QmpClient::command(const std::string& text, Duration budget, const GiveUp
   if (sent != static_cast<ssize_t>(text.size())) {
     return Status::fromErrno(sent < 0 ? errno : EAGAIN, "tell qemu");
   }
+  ++unanswered_;
   for (;;) {
     ASSIGN_OR_RETURN(const std::string line, readLine(deadline, giveUp));
     ASSIGN_OR_RETURN(const std::optional<Status> answer, qmpAnswer(line));
-    if (answer) return *answer;
+    if (!answer || --unanswered_ > 0) continue;  // that of a command that was given up
+    return *answer;
   }
 }
 

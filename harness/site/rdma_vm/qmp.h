@@ -39,6 +39,7 @@ class QmpClient {
 
   UniqueFd fd_;
   std::string received_;
+  int unanswered_ = 0;  // commands, of which all but the last were given up
 };
 
 }  // namespace faultline::rdma_vm

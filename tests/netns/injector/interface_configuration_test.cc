@@ -2,10 +2,6 @@
 #include "injector/netlink/interface_configuration.h"
 
 #include <gmock/gmock.h>
-#include <poll.h>
-
-#include <atomic>
-#include <thread>
 
 #include "tests/netns/injector/dressed_port.h"
 
@@ -22,74 +18,6 @@ class InterfaceConfigurationTest : public DressedPortTest {
   void SetUp() override {
     DressedPortTest::SetUp();
     if (!IsSkipped()) dress();
-  }
-
-  /// Everything that one may set and that may be lost.
-  void dress() {
-    host(R"(
-ip address add 10.1.0.1/24 dev r0 label r0:a
-ip address add 10.1.0.11/24 dev r0
-ip address add 10.1.0.12/24 dev r0 metric 77
-ip address add 10.1.7.1 peer 10.1.7.2 dev r0
-ip address add 10.1.8.1/24 dev r0 noprefixroute
-ip address add 10.1.9.1/24 dev r0 valid_lft 10000 preferred_lft 9000
-ip route add default via 10.1.0.2 dev r0 metric 50
-ip route add 10.90.0.0/16 via 10.1.0.2 mtu lock 1300 initcwnd 20 metric 33
-ip route add 10.91.0.0/16 dev r0 scope link src 10.1.0.11
-ip route add 10.92.0.0/16 via 10.77.0.1 dev r0 onlink
-ip route add 10.93.0.0/16 via 10.1.0.2 table 100 proto 99
-ip route add 10.93.0.0/16 via 10.1.0.3 table 70000 tos 0x10
-ip route add 10.94.0.0/16 nexthop via 10.1.0.2 dev r0 weight 3 nexthop via 10.200.0.2 dev other
-ip route add 10.97.0.0/16 nexthop via 10.1.0.2 dev r0 weight 3 nexthop via 10.1.0.3 dev r0 weight 2
-ip route add 10.98.0.0/16 via 10.200.0.2 metric 9
-ip route append 10.98.0.0/16 via 10.1.0.2 metric 9
-ip route add 10.99.0.0/16 via 10.1.0.2 metric 9
-ip route append 10.99.0.0/16 via 10.200.0.2 metric 9
-ip route add multicast 239.1.0.0/16 dev r0
-ip route add 10.50.0.0/24 dev r0
-ip route add 10.51.0.0/24 via 10.50.0.1
-ip nexthop add id 5 via 10.1.0.2 dev r0 proto 99
-ip nexthop add id 6 via 10.200.0.2 dev other
-ip nexthop add id 3 group 5,4/6,2
-ip nexthop add id 8 dev r0
-ip nexthop add id 9 group 8/5
-ip route add 10.95.0.0/16 nhid 5
-ip route add 10.96.0.0/16 nhid 3
-ip route add 10.95.1.0/24 nhid 9 table 100
-ip neighbour add 10.1.0.2 lladdr 02:bb:00:00:00:02 nud permanent dev r0
-ip neighbour add 10.1.0.3 lladdr 02:bb:00:00:00:03 nud reachable dev r0
-ip neighbour add proxy 10.1.0.77 dev r0
-ip -6 address add fd01::1/64 dev r0 nodad
-ip -6 address add fd01::2/64 dev r0 nodad preferred_lft 0
-ip -6 address add fd01::3/64 dev r0 metric 300 nodad
-ip -6 address add fd01:5::3/64 dev r0 metric 300
-ip -6 address add fd01:8::1/64 dev r0 nodad noprefixroute
-ip -6 address add fd01:9::1/64 dev r0 valid_lft 10000 preferred_lft 9000
-ip -6 address add fd01:7::1 peer fd01:7::2/128 dev r0
-ip -6 address add fe80::1234/64 dev r0
-ip -6 route add default via fd01::ff dev r0 metric 50
-ip -6 route add fd90::/64 via fd01::ff metric 33 mtu 1300
-ip -6 route add fd91::/64 via fe80::9 dev r0
-ip -6 route add fd92::/64 dev r0 src fd01::2
-ip -6 route add fd93::/64 via fd01::ff table 100
-ip -6 route add fd94::/64 from fd01::/64 via fd01::ff
-ip -6 route add fd95::/64 dev r0 expires 3000
-ip -6 route add fd96::/64 nexthop via fd01::fe dev r0 weight 2 nexthop via fd01::ff dev r0
-ip -6 route add fd99::/64 via fd98::1 dev r0 onlink
-ip -6 address add fd20::1/64 dev other nodad
-ip -6 route add fd9a::/64 nexthop via fd01::fe dev r0 nexthop via fd20::2 dev other weight 4
-ip -6 nexthop add id 55 via fd01::ff dev r0
-ip -6 route add fd97::/64 nhid 55
-ip -6 neighbour add fd01::ff lladdr 02:bb:00:00:00:02 router nud permanent dev r0
-ip -6 neighbour add proxy fd01::77 dev r0
-echo 1380 >/proc/sys/net/ipv6/conf/r0/mtu
-)");
-  }
-
-  InterfaceConfiguration note() {
-    auto configuration = InterfaceConfiguration::read(*socket_, kPort);
-    EXPECT_OK(configuration.status());
-    return configuration.ok() ? *configuration : InterfaceConfiguration();
   }
 };
 
@@ -271,91 +199,6 @@ TEST_F(InterfaceConfigurationTest, AnInterfaceThatWasMadeAgainGetsAllOfIt) {
     std::sort(lines->begin(), lines->end());
   }
   EXPECT_EQ(difference(then, now), "");
-}
-
-/// Somebody else who manages the port, as networkd and NetworkManager do, in a thread of his own.
-class ManagedPortTest : public InterfaceConfigurationTest {
- protected:
-  static constexpr Settling kSettling{.quiet = 500ms, .patience = 3s, .rounds = 3};
-
-  void TearDown() override {
-    if (manager_.joinable()) manager_.join();
-  }
-  void manage(const std::string& commands) {
-    manager_ = std::thread([this, commands] { host(commands); });
-  }
-
-  std::thread manager_;
-};
-
-TEST_F(ManagedPortTest, ItsOwnIsWaitedForAndTheRestPutBackBesideIt) {
-  const Lines before = state();
-  const InterfaceConfiguration noted = note();
-  ASSERT_OK(setUp(*socket_, kPort, false));
-  host("ip address del 10.1.0.11/24 dev r0; ip address del 10.1.0.1/24 dev r0");
-  ASSERT_OK(setUp(*socket_, kPort, true));
-  // In another order, after a while; and what is not its own goes.
-  manage(R"(
-sleep 0.3
-ip address add 10.1.0.11/24 dev r0
-ip address add 10.1.0.1/24 dev r0 label r0:a
-ip address del 10.1.8.1/24 dev r0
-ip -6 address add fd01::2/64 dev r0 nodad preferred_lft 0
-ip route add default via 10.1.0.2 dev r0 metric 50
-)");
-  EXPECT_OK(noted.restore(*socket_, kSettling));
-  EXPECT_EQ(difference(before, state()), "");
-}
-
-TEST_F(ManagedPortTest, WhatItRemovesOnceMoreIsPutBackOnceMore) {
-  const Lines before = state();
-  const InterfaceConfiguration noted = note();
-  downAndUp();
-  manage(R"(
-while ! ip address show dev r0 | grep -q fd01::1/64; do sleep 0.02; done
-sleep 0.3
-ip -6 address del fd01::1/64 dev r0
-ip address del 10.1.8.1/24 dev r0
-)");
-  EXPECT_OK(noted.restore(*socket_, kSettling));
-  manager_.join();
-  EXPECT_EQ(difference(before, state()), "");
-}
-
-TEST_F(ManagedPortTest, WhatItNeverLeavesAloneIsSaidInTheEnd) {
-  const InterfaceConfiguration noted = note();
-  downAndUp();
-  std::atomic<bool> done = false;
-  manager_ = std::thread([&] {
-    while (!done) {
-      host("ip -6 address del fd01:7::1 peer fd01:7::2/128 dev r0 2>/dev/null || true");
-      ::poll(nullptr, 0, 10);
-    }
-  });
-  const TimePoint begin = now();
-  const Status status = noted.restore(*socket_, {.quiet = 200ms, .patience = 600ms, .rounds = 2});
-  done = true;
-  manager_.join();
-  EXPECT_EQ(status.code(), Code::kNotRestored);
-  EXPECT_EQ(
-      status.message(),
-      "could not put back\n  address fd01:7::1 peer fd01:7::2/128 dev r0: somebody has removed it "
-      "again");
-  EXPECT_LT(now() - begin, 10s);
-}
-
-TEST_F(ManagedPortTest, ACarrierThatComesLateIsWaitedFor) {
-  const Lines before = state();
-  const InterfaceConfiguration noted = note();
-  ASSERT_OK(setUp(*far_, kFar, false));
-  ASSERT_OK(setUp(*socket_, kPort, false));
-  ASSERT_OK(setUp(*socket_, kPort, true));
-  manager_ = std::thread([&] {
-    ::poll(nullptr, 0, 700);
-    EXPECT_OK(setUp(*far_, kFar, true));
-  });
-  EXPECT_OK(noted.restore(*socket_, kSettling));
-  EXPECT_EQ(difference(before, state()), "");
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 #include <linux/rtnetlink.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <string>
+
 #include "injector/netlink/interface.h"
 #include "injector/netlink/interface_configuration.h"
 #include "injector/netlink/namespace.h"
@@ -73,11 +76,18 @@ TEST_P(PortFaultTest, NexthopObjectsComeBack) {
   const int node = target_.nic.socket->namespaceFd();
   test::runInNamespace(
       node, "ip nexthop add id 5 dev " + nic().name + " && ip route add 10.98.0.0/16 nhid 5");
+  ASSERT_OK_AND_ASSIGN(const auto before, netlink::InterfaceConfiguration::read(
+                                              *target_.nic.socket, target_.nic.ifindex));
   const auto fault = portDown();
   ASSERT_OK(fault->prepare());
   ASSERT_OK(fault->apply());
   // With the carrier it goes when the kernel finds the time.
-  test::runInNamespace(node, "while ip nexthop get id 5 2>/dev/null; do sleep 0.02; done");
+  ASSERT_TRUE(pollUntil(kLong, [&] {
+    const auto missing = before.missingInWords(*target_.nic.socket);
+    return missing.ok() && std::ranges::any_of(*missing, [](const std::string& line) {
+             return line.starts_with("nexthop id 5 ");
+           });
+  }));
   ASSERT_OK(fault->revert());
   test::runInNamespace(node, "ip route show 10.98.0.0/16 | grep 'nhid 5'");
 }

@@ -112,7 +112,9 @@ class ReorderTest : public FaultTest {
 };
 
 TEST_F(ReorderTest, AShareOfTheDatagramsOfTheDirectionComesLateAndNoneIsLost) {
-  ASSERT_EQ(sendNumbers(kTargetNode, 0).order.late(), 0);
+  const ProbeOrder usual = sendNumbers(kTargetNode, 0).order;
+  ASSERT_EQ(usual.late(), 0);
+  EXPECT_LE(usual.passed(), kSent / 20) << "or the judgement of a struck one says nothing";
   for (const bool out : {true, false}) {
     const int from = out ? kTargetNode : 0;
     const int to = out ? 0 : kTargetNode;

@@ -83,6 +83,14 @@ TEST(GoodputTest, ABlockIsMeasuredOnceAndAgainOnlyWhereThatFailed) {
   EXPECT_EQ(calls, 3);
 }
 
+TEST(GoodputTest, OfABlockWhoseMeasureWasGivenUpThatOfAnotherIsNotTaken) {
+  BlockGoodput shared;
+  EXPECT_EQ(shared.of(0, [] { return Goodput{400}; })->value, 400);
+  const auto aborted = [] { return Result<Goodput>(errorf(Code::kAborted, "nobody waits")); };
+  EXPECT_FALSE(shared.of(1, aborted).ok());
+  EXPECT_EQ(shared.of(1, [] { return Goodput{500}; })->value, 500);
+}
+
 TEST(GoodputTest, ProgramsAreFoundInThePath) {
   EXPECT_TRUE(findProgram("sh"));
   EXPECT_FALSE(findProgram("no-such-program-anywhere"));

@@ -26,6 +26,18 @@ ConfigurationEntry changedTo(const ConfigurationEntry& entry, const RepairReques
   return {entry.kind, {request.bytes}, entry.place};
 }
 
+ConfigurationEntry routeFrom(const char* source, int family = AF_INET6) {
+  rtmsg header{};
+  header.rtm_family = static_cast<unsigned char>(family);
+  header.rtm_protocol = RTPROT_BOOT;
+  Message message(RTM_NEWROUTE, 0, header);
+  in6_addr binary{};
+  ::inet_pton(family, source, &binary);
+  message.put(RTA_OIF, std::uint32_t{kPort});
+  message.put(RTA_PREFSRC, &binary, family == AF_INET ? sizeof(in_addr) : sizeof binary);
+  return *entry(message);
+}
+
 TEST(ConfigurationGap, NothingIsMissingOfWhatIsThere) {
   const Entries all = entriesOf(everything());
   const PresentEntries known = presentEntries(all);
@@ -150,12 +162,47 @@ TEST(ConfigurationGap, AddressesAreAddedAnewFromTheFirstThatStandsElsewhere) {
   EXPECT_THAT(toAddAnew({one, two}, {one, foreign, second}, AF_INET), ElementsAre(two, foreign))
       << "it was a primary one";
   EXPECT_THAT(toAddAnew({one, second}, {one, two}, AF_INET), IsEmpty());
-  // When it is done, those of others are no reason to do it again.
-  const Entries all = withForeign({one}, {foreign, one}, kPort);
-  EXPECT_EQ(all.size(), 2u);
-  EXPECT_THAT(
-      toAddAnew(all, {one, *entry(address(kPort, ~0U, "10.1.0.9", IFA_F_SECONDARY))}, AF_INET),
-      IsEmpty());
+}
+
+// They were removed and added anew, or stood in between all the time.
+TEST(ConfigurationGap, OrderIsThatOfNotedAddressesWhereverOthersStand) {
+  const ConfigurationEntry one = *entry(address(kPort));
+  const ConfigurationEntry two = *entry(address(kPort, ~0U, "10.1.0.2"));
+  const ConfigurationEntry foreign = *entry(address(kPort, ~0U, "10.1.0.9"));
+  const ConfigurationEntry one6 = *entry(address6("fd01::1", 0));
+  const ConfigurationEntry two6 = *entry(address6("fd01::2", 0));
+  const ConfigurationEntry foreign6 = *entry(address6("fd01::9", 0));
+  const Entries noted{one, two, one6, two6};
+  const Entries present{one, foreign, two, foreign6, one6, two6};
+  for (const int family : {AF_INET, AF_INET6}) {
+    EXPECT_THAT(toAddAnew(noted, present, family), IsEmpty());
+  }
+  EXPECT_THAT(foreignTo(noted, present, kPort), ElementsAre(foreign, foreign6));
+  EXPECT_THAT(withForeign(noted, present, kPort),
+              ElementsAre(one, two, one6, two6, foreign, foreign6));
+  EXPECT_THAT(toAddAnew(noted, {foreign6, two6, one6}, AF_INET6), ElementsAre(one6, two6));
+}
+
+TEST(ConfigurationGap, WhatIsOfAnotherFamilyDoesNotGoWithAddresses) {
+  EXPECT_TRUE(mayGoWithAddresses({*entry(address(kPort))}, AF_INET));
+  EXPECT_FALSE(mayGoWithAddresses({*entry(address(kPort))}, AF_INET6));
+  EXPECT_TRUE(mayGoWithAddresses({routeFrom("fd01::1")}, AF_INET6));
+  EXPECT_TRUE(mayGoWithAddresses({*entry(group(), {kObject})}, AF_INET6)) << "of objects of it";
+  EXPECT_FALSE(mayGoWithAddresses({}, AF_INET));
+}
+
+TEST(ConfigurationGap, OnlyIpv6RoutesFromAddressesThatAreAddedAnewGoWithThem) {
+  const ConfigurationEntry one = *entry(address6("fd01::1", 0));
+  const ConfigurationEntry four = *entry(address(kPort));
+  const ConfigurationEntry from_one = routeFrom("fd01::1");
+  const Entries present{one,
+                        four,
+                        *entry(route(kPort)),
+                        from_one,
+                        routeFrom("fd01::2"),
+                        routeFrom("10.1.0.1", AF_INET)};
+  EXPECT_THAT(routesFrom({one, four}, present), ElementsAre(from_one));
+  EXPECT_THAT(routesFrom({four}, present), IsEmpty());
 }
 
 TEST(ConfigurationGap, TwoPrioritiesInOneNetworkAreRivals) {

@@ -41,6 +41,18 @@ TEST(ShareProofTest, WhatElseStrikesOrSavesProbesIsTheCallersTolerance) {
   EXPECT_FALSE(fitsShare(1, 1000, 1001, {.fewer = kQueueShare}));
 }
 
+TEST(ShareProofTest, WhatIsUnsureIsTheToleranceBothWaysAndOfTooMuchNothingIsSaid) {
+  EXPECT_FALSE(fitsUnsureShare(0.3, 1000, 460, 0));
+  EXPECT_TRUE(fitsUnsureShare(0.3, 1000, 460, 150));
+  EXPECT_TRUE(fitsUnsureShare(0.3, 1000, 120, 150));
+  EXPECT_FALSE(fitsUnsureShare(0.3, 1000, 300, 151)) << "half of it";
+  EXPECT_TRUE(fitsUnsureShare(0.75, 1000, 750, 250));
+  EXPECT_FALSE(fitsUnsureShare(0.75, 1000, 750, 251)) << "a quarter of the probes";
+  EXPECT_TRUE(fitsUnsureShare(0.01, 2000, 20, 10));
+  EXPECT_FALSE(fitsUnsureShare(0.01, 2000, 20, 11));
+  EXPECT_FALSE(fitsUnsureShare(0.5, 0, 0, 0));
+}
+
 TEST(ShareProofTest, WithoutProbesNothingIsProved) {
   for (const double share : {0.0, 0.5, 1.0}) EXPECT_FALSE(fitsShare(share, 0, 0)) << share;
 }

@@ -1,12 +1,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "harness/site/rdma_vm/cpio_archive.h"
 #include "harness/site/rdma_vm/frame_switch.h"
 #include "harness/site/rdma_vm/guest_setup.h"
@@ -167,6 +170,18 @@ TEST(RoomFds, NoTwoAreTheSame) {
   EXPECT_EQ(*fds.begin(), launch::kFirstInheritedFd);
   EXPECT_EQ(*fds.rbegin(), launch::kFirstInheritedFd + static_cast<int>(fds.size()) - 1)
       << "they are inherited in a row";
+}
+
+TEST(Qmp, ALateAnswerIsNotTakenForThatToTheNextCommand) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  QmpClient client{UniqueFd(ends[0])};
+  const UniqueFd qemu(ends[1]);
+  const Status aborted = client.setLink("nic1", false, 10s, [] { return true; });
+  EXPECT_EQ(aborted.code(), Code::kAborted);
+  const std::string_view both = "{\"return\": {}}\n{\"error\": {\"desc\": \"no such NIC\"}}\n";
+  ASSERT_EQ(::send(qemu.get(), both.data(), both.size(), 0), static_cast<ssize_t>(both.size()));
+  EXPECT_THAT(client.setLink("nic9", true, 10s, {}).message(), HasSubstr("no such NIC"));
 }
 
 TEST(Qmp, AnswersAreToldFromEventsAndRefusals) {

@@ -203,6 +203,15 @@ TEST_F(AgentProcessesTest, NorIsARankThatDoesNotRead) {
   EXPECT_LT(now() - begun, launch::MessageChannel::kSendTimeout / 2);
 }
 
+TEST_F(AgentProcessesTest, NobodyWaitsForOneThatDoesNotReadWhatAllAreTold) {
+  auto [ranks, rank] = startRank();
+  agents_.giveUpWhen([] { return true; });
+  const TimePoint begun = now();
+  ranks->broadcast({{"text", std::string(16 << 20, 'x')}});
+  EXPECT_LT(now() - begun, launch::MessageChannel::kSendTimeout / 2);
+  say(wire::RankEnded{kFirstJob, "killed"});
+}
+
 TEST_F(AgentProcessesTest, GuardsAreToldAndHeardThroughTheirAgent) {
   say(wire::JobStarted{kFirstJob});
   auto guards = AgentProcesses::startGuards(agents_, {{.node = kNode, .job = {.outputLimit = 7}}},
@@ -276,6 +285,23 @@ TEST(AgentsThatHangTest, AreWaitedForTogetherAndNamed) {
     all += fmt::format("{}node {} has not answered for 500ms", all.empty() ? "" : "; ", node);
   }
   EXPECT_EQ(status.message(), all) << "whenever each was found to hang";
+  EXPECT_TRUE((*started)->allEnded());
+}
+
+// The last of those that hang is found to be lost when the time to kill is over, too.
+TEST(AgentsThatHangTest, AreNamedAlsoWhenThatTakesAsLongAsToKill) {
+  constexpr Duration kBoth = 50ms;
+  Agents agents([](int node, const std::string& what,
+                   bool /*lives*/) { return errorf(Code::kUnavailable, "node {} {}", node, what); },
+                kBoth);
+  auto ends = launch::MessageChannel::makePair();
+  ASSERT_TRUE(ends.ok());
+  ASSERT_TRUE(agents.add(kNode, std::move(ends->first), ClockOffset::same(), {}).ok());
+  ASSERT_TRUE(ends->second.send(wire::toJson(wire::FromAgent(wire::JobStarted{kFirstJob}))).ok());
+  auto started = AgentProcesses::startGuards(agents, {{.node = kNode, .job = {}}}, STDERR_FILENO,
+                                             /*killBudget=*/kBoth);
+  ASSERT_TRUE(started.ok()) << started.status().message();
+  EXPECT_EQ((*started)->kill().message(), "node 3 has not answered for 50ms");
   EXPECT_TRUE((*started)->allEnded());
 }
 
