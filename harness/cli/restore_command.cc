@@ -90,7 +90,7 @@ Became restoreOne(netlink::Socket& socket, safety::Journal& journal, const safet
   const bool other = safety::fateOf(entry, safety::currentBoot(), held()) == safety::Fate::kClosed;
   const Status undone = undoLeft(socket, journal, entry);
   if (!undone.ok()) return {entry, "left", undone.message()};
-  if (other) return {entry, "closed", "it is of an earlier boot, which nothing of it has survived"};
+  if (other) return {entry, "closed", "from an earlier boot; the reboot already undid it"};
   return {entry, "restored", "what it had changed was taken back"};
 }
 
@@ -183,7 +183,7 @@ int status(const RestoreOptions& options) {
 }
 
 void addJournalOption(CLI::App& command, RestoreOptions& options) {
-  command.add_option("--journal", options.journal, "The folder where strikes are noted")
+  command.add_option("--journal", options.journal, "Folder for the record of each strike, used to undo it")
       ->type_name("DIR")
       ->capture_default_str();
 }
