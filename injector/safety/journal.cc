@@ -25,6 +25,8 @@ constexpr std::string_view kLock = "lock";
 constexpr std::size_t kMostEntryBytes = 1 << 20;
 constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kFileMode = 0644;
+/// Who may open it, if only to read, can hold it for ever.
+constexpr mode_t kLockMode = 0600;
 constexpr int kLockAgainMs = 5;
 
 /// What a writer that was killed has left beside an entry: never read, it was not in effect.
@@ -130,8 +132,8 @@ Result<Kept> Journal::read() const {
 Result<UniqueFd> Journal::lock(Duration patience) const {
   const std::string path = fmt::format("{}/{}", folder_, kLock);
   const std::string attempt = fmt::format("lock the journal ({})", path);
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kFileMode));
-  if (!fd) return Status::fromErrno(errno, attempt);
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kLockMode));
+  if (!fd || ::fchmod(fd.get(), kLockMode) != 0) return Status::fromErrno(errno, attempt);
   const TimePoint deadline = now() + patience;
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return Status::fromErrno(errno, attempt);

@@ -1,8 +1,13 @@
 #include "injector/safety/entry.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "injector/safety/journal.h"
 #include "tests/support/run_program.h"
@@ -124,6 +129,27 @@ TEST_F(JournalTest, OneAtATimeDecides) {
   EXPECT_EQ(journal_->lock(10ms).status().code(), Code::kDeadlineExceeded);
   lock->reset();
   EXPECT_TRUE(journal_->lock(10ms).ok());
+}
+
+TEST_F(JournalTest, OthersThanRootCannotHoldItsLock) {
+  for (auto place = std::filesystem::path(journal_->folder()); place != folder_.path();
+       place = place.parent_path()) {
+    ASSERT_EQ(::chmod(place.c_str(), 0755), 0);
+  }
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  const std::string path = in("lock");
+  std::ofstream(path) << "";  // as an earlier faultline has made it
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  ASSERT_TRUE(journal_->lock(1s).ok());
+  constexpr uid_t kNobody = 65534;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(2);
+    ::_exit(::open(path.c_str(), O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(JournalTest, OthersThanRootMayNotChangeIt) {
