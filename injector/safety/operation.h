@@ -5,9 +5,11 @@
 #include <string_view>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "base/status.h"
 #include "base/units.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/socket.h"
 
 /// Changes of the kernel's state, each with its inverse, as data: what is printed, journaled, done
@@ -64,6 +66,10 @@ std::string inverseOf(const Operation& operation, std::string_view interface);
 /// kUnavailable where the interface is broken already, kAlreadyExists where something foreign is in
 /// the way.
 Status check(const Operation& operation, netlink::Socket& socket, int ifindex);
+
+/// Whether an interface can go down without a loss to those that sit on it. VLANs go down with it,
+/// and their addresses and routes are not saved: kUnavailable, with their names. Pure.
+Status refuseLossAbove(const std::vector<netlink::NetDevice>& links, int ifindex);
 
 Status apply(const Operation& operation, netlink::Socket& socket, int ifindex);
 

@@ -313,6 +313,26 @@ TEST(StrikeTest, WhatIsForeignIsRefusedAndStays) {
   EXPECT_EQ(world.announcements, 0);
 }
 
+TEST(StrikeTest, WhatVlansAboveWouldLoseIsRefused) {
+  netlink::NetDevice port;
+  port.ifindex = 3;
+  port.name = "eth1";
+  netlink::NetDevice above;
+  above.ifindex = 7;
+  above.name = "eth1.5";
+  above.kind = "vlan";
+  above.peer_ifindex = 3;
+  const Status refused = refuseLossAbove({port, above}, 3);
+  EXPECT_EQ(refused.code(), Code::kUnavailable);
+  EXPECT_THAT(refused.message(), HasSubstr("eth1.5"));
+  EXPECT_TRUE(refuseLossAbove({port, above}, 7).ok()) << "on that one nothing sits";
+  netlink::NetDevice elsewhere = above;
+  elsewhere.peer_elsewhere = true;  // its number is of another namespace
+  EXPECT_TRUE(refuseLossAbove({port, elsewhere}, 3).ok());
+  above.kind = "macvlan";  // stays up
+  EXPECT_TRUE(refuseLossAbove({port, above}, 3).ok());
+}
+
 TEST(StrikeTest, AnEntryOfAnotherBootIsClosedAndNotReplayed) {
   const Entry entry = entryOf({LinkDown{}});
   EXPECT_EQ(fateOf(entry, "b", true), Fate::kHeld);
