@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -47,6 +48,9 @@ struct Entry {
   std::string user{};         ///< who asked for it
   std::string job{};          ///< in which job
   std::string left{};         ///< why it could not be undone; empty: nobody has failed
+  /// How many operations, of the first ones, were begun: the others are not ours to undo. Absent in
+  /// entries of an earlier faultline: all may have been.
+  std::optional<int> begun{};
   bool operator==(const Entry&) const = default;
 };
 
@@ -78,6 +82,11 @@ void visitFields(V& v, T& entry) {
   v.required("user", entry.user);
   v.required("job", entry.job);
   v.required("left", entry.left);
+  if constexpr (std::is_const_v<T>) {
+    if (entry.begun) v.field("begun", *entry.begun);
+  } else {
+    v.field("begun", entry.begun);
+  }
 }
 
 /// The text of its file: JSON with a check over all of it. Pure.

@@ -3,18 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace faultline::safety {
 namespace {
 
-Status take(Machine& machine, const Entry& entry, const std::function<bool()>& stop) {
+Status take(Machine& machine, Records& records, Entry& entry, const std::function<bool()>& stop) {
+  const TimePoint announcing = now();
   if (!entry.before.empty()) {
     RETURN_IF_ERROR(machine.run(entry.before, entry.commandLimit)
                         .withContext("what is to run before (policy), so nothing was struck"));
   }
   if (stop && stop()) return errorf(Code::kAborted, "interrupted before anything was struck");
+  const Duration announced = now() - announcing;
+  entry.endsMonotonic += announced;
+  entry.endsAt += std::chrono::ceil<std::chrono::seconds>(announced).count();
   for (const Operation& operation : entry.operations) {
+    // The announcement may have taken long.
+    RETURN_IF_ERROR(machine.check(entry.target, operation));
+    ++*entry.begun;
+    RETURN_IF_ERROR(records.write(entry));
     RETURN_IF_ERROR(machine.apply(entry.target, operation));
   }
   return okStatus();
@@ -25,8 +37,12 @@ Status takeBack(Machine& machine, const Entry& entry) {
   const auto note = [&](const Status& status) {
     if (first.ok()) first = status;
   };
+  const auto all = static_cast<std::ptrdiff_t>(entry.operations.size());
+  const auto begun = entry.begun ? std::clamp<std::ptrdiff_t>(*entry.begun, 0, all) : all;
+  if (begun == 0) return okStatus();  // what is broken is not ours
   // One that fails must not cost the others.
-  for (auto one = entry.operations.rbegin(); one != entry.operations.rend(); ++one) {
+  for (auto one = entry.operations.rbegin() + (all - begun); one != entry.operations.rend();
+       ++one) {
     const auto lasts = machine.isInEffect(entry.target, *one);
     note(lasts.status());
     if (lasts.ok() && *lasts) note(machine.undo(entry.target, *one));
@@ -55,8 +71,9 @@ Status begin(Machine& machine, Records& records, Entry& entry, const std::functi
     RETURN_IF_ERROR(machine.check(entry.target, operation));
   }
   ASSIGN_OR_RETURN(entry.configuration, machine.configuration(entry.target));
+  entry.begun = 0;
   RETURN_IF_ERROR(records.write(entry));
-  const Status taken = take(machine, entry, stop);
+  const Status taken = take(machine, records, entry, stop);
   if (taken.ok()) return taken;
   const Status undone = undo(machine, records, entry);
   if (undone.ok()) return taken;

@@ -36,15 +36,16 @@ class Machine {
 };
 
 /// Checks that the operations of `entry` can be done, fills in its configuration, journals it,
-/// announces it and does them. When that fails nothing is left: kNotRestored where it is all the
+/// announces it and does them, each looked at once more and journaled before it is begun. It ends
+/// as much later as that took. When that fails nothing is left: kNotRestored where it is all the
 /// same, with the entry in the journal; kAborted when, after the announcement, it was told to
 /// `stop`.
 Status begin(Machine& machine, Records& records, Entry& entry,
              const std::function<bool()>& stop = {});
 
-/// Undoes it: each operation that is still in effect, last first; then what is missing of the
-/// configuration; then the announcement. Then the entry is removed. May be ended anywhere, and
-/// called again. kNotRestored when something is left, which the entry then says.
+/// Undoes it: each operation that was begun and is still in effect, last first; then what is
+/// missing of the configuration; then the announcement. Then the entry is removed. May be ended
+/// anywhere, and called again. kNotRestored when something is left, which the entry then says.
 Status undo(Machine& machine, Records& records, Entry entry);
 
 /// What is to be done with an entry that somebody finds.

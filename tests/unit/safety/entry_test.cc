@@ -63,6 +63,13 @@ TEST(EntryTest, EachBitThatIsFlippedIsSeen) {
   }
 }
 
+TEST(EntryTest, HowFarItHasComeIsReadBackAndMayBeMissing) {
+  EXPECT_FALSE(decode(encode(sample()))->begun);
+  Entry entry = sample();
+  entry.begun = 1;
+  EXPECT_EQ(decode(encode(entry))->begun, 1);
+}
+
 TEST(EntryTest, ALaterVersionIsNamed) {
   Entry later = sample();
   later.version = 2;

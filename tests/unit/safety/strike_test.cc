@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
+#include <thread>
 
 namespace faultline::safety {
 namespace {
@@ -43,12 +45,15 @@ class Model final : public Machine, public Records {
 
   int steps() const { return steps_; }
   void failAt(std::string step) { fails_ = std::move(step); }
+  /// What somebody else does while it is announced.
+  void meanwhile(std::function<void()> work) { meanwhile_ = std::move(work); }
 
   Status check(const Target&, const Operation& operation) override {
     return step("check", [&] {
       if (isQueue(operation) && world_.foreignQueue) {
         return errorf(Code::kAlreadyExists, "there is a queue that is not ours");
       }
+      if (!isQueue(operation) && world_.down) return errorf(Code::kUnavailable, "it is off");
       return okStatus();
     });
   }
@@ -92,11 +97,12 @@ class Model final : public Machine, public Records {
   }
   Status run(const std::vector<std::string>& command, Duration) override {
     return step(command == kBefore ? "before" : "after", [&] {
-      EXPECT_TRUE(command == kBefore || !world_.down)
+      EXPECT_TRUE(command == kBefore || !world_.down || meanwhile_)
           << "the maintenance goes on while it is broken";
       EXPECT_FALSE(world_.journal.empty()) << "somebody must know of it";
       if (command == kBefore) ++world_.announcements;
       world_.announced = command == kBefore;
+      if (command == kBefore && meanwhile_) meanwhile_();
       return okStatus();
     });
   }
@@ -132,6 +138,7 @@ class Model final : public Machine, public Records {
   bool behind_;
   int steps_ = 0;
   std::string fails_;
+  std::function<void()> meanwhile_;
 };
 
 Entry entryOf(std::vector<Operation> operations) {
@@ -159,6 +166,9 @@ Status restore(World& world, Model& model) {
   }
   return okStatus();
 }
+
+/// Of a strike of one operation: check, note, write, before, and then the check again.
+constexpr int stepOfCheckAgain() { return 4; }
 
 /// Whether it came to its end.
 template <typename Work>
@@ -290,6 +300,43 @@ TEST(StrikeTest, InterruptedWhileItIsAnnouncedNothingIsStruck) {
   EXPECT_EQ(begin(model, model, entry, [] { return true; }).code(), Code::kAborted);
   EXPECT_TRUE(world.isAsBefore()) << world.toString();
   EXPECT_EQ(world.announcements, 1);
+}
+
+TEST(StrikeTest, WhatSomebodyElseDoesMeanwhileIsNotUndone) {
+  for (const bool killed : {false, true}) {
+    for (const bool queue : {false, true}) {
+      World world;
+      Model model(world, killed ? stepOfCheckAgain() : -1);
+      model.meanwhile([&] { (queue ? world.foreignQueue : world.down) = true; });
+      Entry entry = entryOf({LinkDown{}});
+      if (queue) entry.operations = {SendLimit{1000}};
+      if (queue) world.queue = true;  // what is there looks like ours
+      Status begun;
+      EXPECT_EQ(endsByItself([&] { begun = begin(model, model, entry); }), !killed);
+      EXPECT_TRUE(killed || !begun.ok());
+      EXPECT_EQ(world.journal.size(), killed ? 1u : 0u);
+      Model other(world);
+      other.meanwhile([] {});
+      EXPECT_TRUE(restore(world, other).ok());
+      EXPECT_EQ(world.down, !queue) << "that was an administrator's wish";
+      EXPECT_EQ(world.queue, queue) << "it is not ours";
+      EXPECT_FALSE(world.announced);
+      EXPECT_TRUE(world.journal.empty());
+    }
+  }
+}
+
+TEST(StrikeTest, ItEndsAsMuchLaterAsItsAnnouncementTook) {
+  World world;
+  Model model(world);
+  model.meanwhile([] { std::this_thread::sleep_for(20ms); });
+  Entry entry = entryOf({LinkDown{}});
+  entry.endsMonotonic = TimePoint(100s);
+  ASSERT_TRUE(begin(model, model, entry).ok());
+  const auto noted = decode(world.journal.begin()->second);
+  ASSERT_TRUE(noted.ok());
+  EXPECT_GE(noted->endsMonotonic, TimePoint(100s + 20ms));
+  EXPECT_EQ(noted->begun, 1);
 }
 
 TEST(StrikeTest, WhatOneOperationCannotUndoDoesNotKeepTheOthers) {
