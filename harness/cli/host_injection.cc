@@ -365,7 +365,10 @@ int injectOnHost(const InjectOptions& options, const injector::FaultKind& kind, 
                                      safety::inWords(plan->radius, plan->target)));
   const std::string id = fmt::format("{}-{}", wallSeconds(), ::getpid());
   // Nobody else would take it back.
-  const auto ended = goOnInSeparateProcess(length + kAroundStrike + 2 * policy->commandLimit);
+  const TimePoint end = now() + length;
+  const auto ended =
+      goOnInSeparateProcess(length + kAroundStrike + 2 * policy->commandLimit,
+                            [&journal, &id, end] { return now() > end && hangs(*journal, id); });
   if (ended.status().code() == Code::kNotRestored) {
     return rescue(*journal, id, ended.status());
   }

@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "base/printable.h"
 #include "injector/faults/command_holder.h"
 #include "injector/faults/registry.h"
+#include "injector/netlink/namespace.h"
 #include "injector/safety/strike.h"
 
 namespace faultline::cli {
@@ -123,6 +125,19 @@ StrikeOutcome strike(netlink::Socket& socket, safety::Journal& journal, UniqueFd
   outcome.lasted = now() - begin;
   outcome.undone = safety::undo(machine, records, entry);
   return outcome;
+}
+
+bool hangs(const safety::Journal& journal, const std::string& id) {
+  const auto kept = journal.read();
+  if (!kept.ok()) return false;
+  const auto entry = std::ranges::find(kept->entries, id, &safety::Entry::id);
+  if (entry == kept->entries.end() || !safety::isOverdue(*entry, now())) return false;
+  const auto here = netlink::currentNamespace();
+  if (!here.ok()) return false;
+  auto socket = netlink::Socket::open(here->get());
+  if (!socket.ok()) return false;
+  safety::HostMachine machine(*socket, {});
+  return safety::lasts(machine, *entry);
 }
 
 Status undoLeft(netlink::Socket& socket, safety::Journal& journal, const safety::Entry& entry) {

@@ -45,6 +45,9 @@ StrikeOutcome strike(netlink::Socket& socket, safety::Journal& journal, UniqueFd
                      safety::Entry entry, safety::HostFault& fault, Duration length,
                      run::Interrupt& interrupt);
 
+/// Whether the holder of a strike hangs: its time is over, and what it has changed is in effect.
+bool hangs(const safety::Journal& journal, const std::string& id);
+
 /// Undoes an entry whose holder is gone, or closes one of another boot. To be called with the
 /// journal's lock. kNotRestored when something is left.
 Status undoLeft(netlink::Socket& socket, safety::Journal& journal, const safety::Entry& entry);

@@ -54,6 +54,8 @@ Result<Entry> decode(std::string_view text) {
   return entry;
 }
 
+bool isOverdue(const Entry& entry, TimePoint now) { return now > entry.endsMonotonic + kUndoGrace; }
+
 std::string inWords(const Entry& entry) {
   return fmt::format("{} of {} by {}, since {:%Y-%m-%d %H:%M:%S} UTC, held by process {}",
                      entry.kind, nameOf(entry.target), entry.user, fmt::gmtime(entry.beganAt),

@@ -89,6 +89,13 @@ void visitFields(V& v, T& entry) {
   }
 }
 
+/// From the end of a strike until what it has changed is back, at the latest.
+inline constexpr Duration kUndoGrace = std::chrono::seconds(5);
+
+/// Whether its holder should have undone it by now, and so hangs or is stopped. Only for an entry
+/// of this boot. Pure.
+bool isOverdue(const Entry& entry, TimePoint now);
+
 /// The text of its file: JSON with a check over all of it. Pure.
 std::string encode(const Entry& entry);
 

@@ -45,6 +45,14 @@ Status makeFolder(const std::filesystem::path& folder) {
   return Status::fromErrno(errno, fmt::format("make the journal's folder {}", folder.string()));
 }
 
+/// What /proc tells of a process, from its state on; empty: there is none.
+std::string behindName(pid_t pid) {
+  const std::string stat = fileText(fmt::format("/proc/{}/stat", pid));
+  // The name, in brackets, may have blanks and brackets in it.
+  const std::size_t behind = stat.rfind(')');
+  return behind == std::string::npos ? std::string() : stat.substr(behind + 1);
+}
+
 }  // namespace
 
 Result<Journal> Journal::open(const std::string& folder) {
@@ -153,12 +161,8 @@ std::string currentBoot() {
 }
 
 Holder holderOf(pid_t pid) {
-  const std::string stat = fileText(fmt::format("/proc/{}/stat", pid));
-  // The name, in brackets, may have blanks and brackets in it.
-  const std::size_t behind = stat.rfind(')');
-  if (behind == std::string::npos) return {pid, 0};
+  std::istringstream fields(behindName(pid));
   constexpr int kBetween = 18;  // the state and the start, the 3rd and the 22nd of all
-  std::istringstream fields(stat.substr(behind + 1));
   std::string field;
   std::string state;
   fields >> state;
@@ -167,6 +171,13 @@ Holder holderOf(pid_t pid) {
   std::uint64_t started = 0;
   fields >> started;
   return {pid, started};
+}
+
+bool isStopped(pid_t pid) {
+  std::istringstream fields(behindName(pid));
+  std::string state;
+  fields >> state;
+  return state == "T" || state == "t";
 }
 
 bool isHeld(const Entry& entry) {

@@ -67,6 +67,9 @@ std::string currentBoot();
 /// The process, with its start; `started` is 0 when there is none.
 Holder holderOf(pid_t pid);
 
+/// Whether a process is stopped (SIGSTOP, or by a debugger): it gets no signal but SIGKILL.
+bool isStopped(pid_t pid);
+
 /// Whether the holder still lives. Of another boot it does not.
 bool isHeld(const Entry& entry);
 

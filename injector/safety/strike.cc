@@ -32,20 +32,25 @@ Status take(Machine& machine, Records& records, Entry& entry, const std::functio
   return okStatus();
 }
 
+/// What of it may have been done, and is ours to undo.
+std::vector<Operation> begunOf(const Entry& entry) {
+  const auto all = static_cast<std::ptrdiff_t>(entry.operations.size());
+  const auto begun = entry.begun ? std::clamp<std::ptrdiff_t>(*entry.begun, 0, all) : all;
+  return {entry.operations.begin(), entry.operations.begin() + begun};
+}
+
 Status takeBack(Machine& machine, const Entry& entry) {
   Status first;
   const auto note = [&](const Status& status) {
     if (first.ok()) first = status;
   };
-  const auto all = static_cast<std::ptrdiff_t>(entry.operations.size());
-  const auto begun = entry.begun ? std::clamp<std::ptrdiff_t>(*entry.begun, 0, all) : all;
-  if (begun == 0) return okStatus();  // what is broken is not ours
+  const std::vector<Operation> begun = begunOf(entry);
+  if (begun.empty()) return okStatus();  // what is broken is not ours
   // One that fails must not cost the others.
-  for (auto one = entry.operations.rbegin() + (all - begun); one != entry.operations.rend();
-       ++one) {
-    const auto lasts = machine.isInEffect(entry.target, *one);
-    note(lasts.status());
-    if (lasts.ok() && *lasts) note(machine.undo(entry.target, *one));
+  for (auto one = begun.rbegin(); one != begun.rend(); ++one) {
+    const auto there = machine.isInEffect(entry.target, *one);
+    note(there.status());
+    if (there.ok() && *there) note(machine.undo(entry.target, *one));
   }
   RETURN_IF_ERROR(first);
   return machine.settle(entry.target, entry.configuration);
@@ -86,6 +91,13 @@ Status undo(Machine& machine, Records& records, Entry entry) {
   // While something is broken the maintenance goes on.
   if (done.ok()) done = takeBackAnnouncement(machine, entry);
   return finish(records, std::move(entry), done);
+}
+
+bool lasts(Machine& machine, const Entry& entry) {
+  return std::ranges::any_of(begunOf(entry), [&](const Operation& operation) {
+    const auto there = machine.isInEffect(entry.target, operation);
+    return !there.ok() || *there;
+  });
 }
 
 Fate fateOf(const Entry& entry, const std::string& boot, bool holderLives) {

@@ -48,6 +48,9 @@ Status begin(Machine& machine, Records& records, Entry& entry,
 /// anywhere, and called again. kNotRestored when something is left, which the entry then says.
 Status undo(Machine& machine, Records& records, Entry entry);
 
+/// Whether something of it that was begun is in effect now; also where that cannot be seen.
+bool lasts(Machine& machine, const Entry& entry);
+
 /// What is to be done with an entry that somebody finds.
 enum class Fate {
   kHeld,    ///< its holder lives: not to be touched

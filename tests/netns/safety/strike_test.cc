@@ -150,6 +150,39 @@ TEST_F(HostTest, WhenTheParentIsKilledTheHolderUndoes) {
   EXPECT_TRUE(isAgain(before));
 }
 
+TEST_F(HostTest, WhenItsHolderIsStoppedTheParentUndoesSoonAfterTheEnd) {
+  const std::string before = state();
+  Running running = start({"inject", "port_down", "--target", "eth1", "--for", "3s"});
+  const auto entry = held();
+  ASSERT_TRUE(entry);
+  ASSERT_EQ(::kill(entry->holder.pid, SIGSTOP), 0);
+  const Ran ran = running.wait();
+  const TimePoint end = now();
+  EXPECT_EQ(ran.exit, 3) << ran.out << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("what it had changed was taken back, from the journal"));
+  EXPECT_LT(end - entry->endsMonotonic, kUndoGrace + 15s) << "not only after 30 s and its commands";
+  EXPECT_TRUE(isAgain(before));
+  EXPECT_TRUE(entries().empty());
+}
+
+TEST_F(HostTest, WhenItsHolderIsStoppedAndTheParentDeadRestoreUndoesOnceItIsOverdue) {
+  const std::string before = state();
+  Running running = start({"inject", "port_down", "--target", "eth1", "--for", "3s"});
+  const auto entry = held();
+  ASSERT_TRUE(entry);
+  ASSERT_EQ(::kill(entry->holder.pid, SIGSTOP), 0);
+  running.signal(SIGKILL);
+  (void)running.wait();
+  EXPECT_FALSE(isUp("eth1"));
+  ASSERT_TRUE(pollUntil(20s, [&] { return isOverdue(*entry, now()); }));
+  const Ran ran = restore();
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("restored: port_down of eth1"));
+  EXPECT_FALSE(isHeld(*entry));
+  EXPECT_TRUE(isAgain(before));
+  EXPECT_TRUE(entries().empty());
+}
+
 TEST_F(HostTest, KilledAtRandomMomentsRestoreMakesItAsBefore) {
   const std::string before = state();
   std::mt19937 random(7);  // NOLINT: the same each time

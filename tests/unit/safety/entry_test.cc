@@ -76,6 +76,13 @@ TEST(EntryTest, ALaterVersionIsNamed) {
   EXPECT_THAT(decode(encode(later)).status().message(), HasSubstr("of a later faultline"));
 }
 
+TEST(EntryTest, IsOverdueOnceItsGraceIsOver) {
+  const TimePoint end = sample().endsMonotonic;
+  EXPECT_FALSE(isOverdue(sample(), end));
+  EXPECT_FALSE(isOverdue(sample(), end + kUndoGrace));
+  EXPECT_TRUE(isOverdue(sample(), end + kUndoGrace + 1ns));
+}
+
 TEST(EntryTest, SaysWhoAndWhat) {
   EXPECT_THAT(inWords(sample()), HasSubstr("port_down of eth1 (0000:17:00.1) by al"));
 }

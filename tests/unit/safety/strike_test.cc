@@ -380,6 +380,24 @@ TEST(StrikeTest, WhatVlansAboveWouldLoseIsRefused) {
   EXPECT_TRUE(refuseLossAbove({port, above}, 3).ok());
 }
 
+TEST(StrikeTest, OnlyWhatWasBegunLasts) {
+  World world;
+  Model model(world);
+  Entry entry = entryOf({SendLimit{1000}, LinkDown{}});
+  entry.begun = 1;
+  world.down = true;  // somebody else's
+  EXPECT_FALSE(lasts(model, entry));
+  world.queue = true;
+  EXPECT_TRUE(lasts(model, entry));
+  world.queue = false;
+  entry.begun.reset();
+  EXPECT_TRUE(lasts(model, entry)) << "of an earlier faultline: it may be ours";
+  world.down = false;
+  EXPECT_FALSE(lasts(model, entry));
+  model.failAt("look");
+  EXPECT_TRUE(lasts(model, entry)) << "who knows";
+}
+
 TEST(StrikeTest, AnEntryOfAnotherBootIsClosedAndNotReplayed) {
   const Entry entry = entryOf({LinkDown{}});
   EXPECT_EQ(fateOf(entry, "b", true), Fate::kHeld);
