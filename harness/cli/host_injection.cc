@@ -12,6 +12,7 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "base/printable.h"
@@ -363,7 +364,8 @@ int injectOnHost(const InjectOptions& options, const injector::FaultKind& kind, 
   std::cerr << printable(fmt::format("inject: {} for {} strikes {}\n", kind.name,
                                      formatDuration(length),
                                      safety::inWords(plan->radius, plan->target)));
-  const std::string id = fmt::format("{}-{}", wallSeconds(), ::getpid());
+  const std::string id =
+      fmt::format("{}-{}-{:08x}", wallSeconds(), ::getpid(), std::random_device()());
   // Nobody else would take it back.
   const TimePoint end = now() + length;
   const auto ended =

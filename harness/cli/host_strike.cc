@@ -25,11 +25,12 @@ constexpr int kStrikeStepMs = 1;
 class OnceLocked final : public safety::Records {
  public:
   OnceLocked(safety::Journal& journal, UniqueFd lock) : journal_(journal), lock_(std::move(lock)) {}
-  Status write(const safety::Entry& entry) override {
-    const Status written = journal_.write(entry);
+  Status create(const safety::Entry& entry) override {
+    const Status created = journal_.create(entry);
     lock_.reset();
-    return written;
+    return created;
   }
+  Status write(const safety::Entry& entry) override { return journal_.write(entry); }
   Status remove(const std::string& id) override { return journal_.remove(id); }
 
  private:

@@ -45,6 +45,24 @@ Status makeFolder(const std::filesystem::path& folder) {
   return Status::fromErrno(errno, fmt::format("make the journal's folder {}", folder.string()));
 }
 
+/// An entry says what root undoes, and which command it runs: it must be root's alone.
+Result<std::string> readTrusted(const std::string& path) {
+  const std::string attempt = "read " + path;
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat about = {};
+  if (!fd || ::fstat(fd.get(), &about) != 0) return Status::fromErrno(errno, attempt);
+  const uid_t self = ::geteuid();
+  // To look at what is his own, a user needs nobody's trust.
+  const uid_t owner = about.st_uid == self ? 0 : about.st_uid;
+  const std::string why = whyUntrusted(owner, about.st_mode, /*holds=*/false);
+  if (!why.empty()) return errorf(Code::kPermissionDenied, "{}: {}", attempt, why);
+  if (about.st_nlink > 1) {
+    return errorf(Code::kPermissionDenied, "{}: it has another name as well", attempt);
+  }
+  return readInput(fmt::format("/proc/self/fd/{}", fd.get()),
+                   {.what = "journal entry", .attempt = attempt, .mostBytes = kMostEntryBytes});
+}
+
 /// What /proc tells of a process, from its state on; empty: there is none.
 std::string behindName(pid_t pid) {
   const std::string stat = fileText(fmt::format("/proc/{}/stat", pid));
@@ -74,14 +92,23 @@ Status Journal::sync() const {
   return okStatus();
 }
 
+Status Journal::create(const Entry& entry) {
+  const std::string path = pathOf(entry.id);
+  struct stat there = {};
+  if (::lstat(path.c_str(), &there) == 0) {
+    return errorf(Code::kAlreadyExists, "the journal has {} already; try again", path);
+  }
+  const Status written = write(entry);
+  if (!written.ok()) ::unlink(path.c_str());  // nothing was changed yet, so nothing is lost
+  return written;
+}
+
 Status Journal::write(const Entry& entry) {
   const std::string path = pathOf(entry.id);
   RETURN_IF_ERROR(writeFileAtomically(path, encode(entry), Sync::kYes, Links::kRefused)
                       .withContext("the journal"));
   ::chmod(path.c_str(), kFileMode);
-  const Status synced = sync();
-  if (!synced.ok()) ::unlink(path.c_str());
-  return synced;
+  return sync();
 }
 
 Status Journal::remove(const std::string& id) {
@@ -118,7 +145,7 @@ Result<Kept> Journal::read() const {
       refuse("it is no journal entry");
       continue;
     }
-    const auto text = readInput(path, {.what = "journal entry", .mostBytes = kMostEntryBytes});
+    const auto text = readTrusted(path);
     if (text.status().code() == Code::kNotFound) continue;
     if (!text.ok()) {
       refuse(text.status().message());

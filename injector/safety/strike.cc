@@ -77,7 +77,7 @@ Status begin(Machine& machine, Records& records, Entry& entry, const std::functi
   }
   ASSIGN_OR_RETURN(entry.configuration, machine.configuration(entry.target));
   entry.begun = 0;
-  RETURN_IF_ERROR(records.write(entry));
+  RETURN_IF_ERROR(records.create(entry));
   const Status taken = take(machine, records, entry, stop);
   if (taken.ok()) return taken;
   const Status undone = undo(machine, records, entry);

@@ -121,6 +121,38 @@ TEST_F(JournalTest, KeepsEntriesUntilTheyAreRemoved) {
   EXPECT_TRUE(kept->strange.empty());
 }
 
+TEST_F(JournalTest, IsMadeOnce) {
+  ASSERT_TRUE(journal_->create(sample()).ok());
+  Entry other = sample();
+  other.user = "bob";
+  EXPECT_EQ(journal_->create(other).code(), Code::kAlreadyExists);
+  const auto kept = journal_->read();
+  ASSERT_TRUE(kept.ok());
+  EXPECT_THAT(kept->entries, ::testing::ElementsAre(sample()));
+}
+
+TEST_F(JournalTest, WhatOthersMayHaveWrittenIsNotBelieved) {
+  ASSERT_TRUE(journal_->create(sample()).ok());
+  const std::string path = in(sample().id + ".json");
+  const auto why = [&] {
+    const auto kept = journal_->read();
+    if (!kept.ok() || kept->strange.size() != 1 || !kept->entries.empty()) return std::string();
+    return kept->strange.front().why;
+  };
+  EXPECT_EQ(why(), "");
+  for (const mode_t mode : {0664U, 0646U}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    EXPECT_THAT(why(), HasSubstr("others than root may write it")) << mode;
+  }
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  ASSERT_EQ(::chown(path.c_str(), 1000, 0), 0);
+  EXPECT_THAT(why(), HasSubstr("it belongs to user 1000"));
+  ASSERT_EQ(::chown(path.c_str(), 0, 0), 0);
+  EXPECT_EQ(why(), "");
+  std::filesystem::create_hard_link(path, folder_.path() / "another");
+  EXPECT_THAT(why(), HasSubstr("it has another name as well"));
+}
+
 TEST_F(JournalTest, WhatIsNoEntryIsToldAndLeftAlone) {
   std::ofstream(in("notes.txt")) << "hello";
   std::ofstream(in("1.json")) << encode(sample()).substr(0, 100);

@@ -106,6 +106,10 @@ class Model final : public Machine, public Records {
       return okStatus();
     });
   }
+  Status create(const Entry& entry) override {
+    EXPECT_FALSE(world_.journal.contains(entry.id));
+    return write(entry);
+  }
   Status write(const Entry& entry) override {
     return step("write", [&] {
       world_.journal[entry.id] = encode(entry);
