@@ -51,6 +51,9 @@ Result<Entry> decode(std::string_view text) {
   if (encode(entry) != text) {
     return errorf(Code::kInvalidArgument, "its check does not fit: it was changed or is damaged");
   }
+  if (entry.bootId.empty() || entry.holder.started == 0) {
+    return errorf(Code::kInvalidArgument, "it does not say in which boot, or by which process");
+  }
   return entry;
 }
 

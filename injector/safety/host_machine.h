@@ -29,7 +29,7 @@ class HostMachine final : public Machine {
   Status apply(const Target& target, const Operation& operation) override;
   Result<bool> isInEffect(const Target& target, const Operation& operation) override;
   Status undo(const Target& target, const Operation& operation) override;
-  Result<nlohmann::json> configuration(const Target& target) override;
+  Result<nlohmann::json> configuration(const Target& target, bool loses) override;
   Status settle(const Target& target, const nlohmann::json& configuration) override;
   Status run(const std::vector<std::string>& command, Duration limit) override;
 

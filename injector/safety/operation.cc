@@ -121,6 +121,10 @@ std::string inverseOf(const Operation& operation, std::string_view interface) {
   return std::visit([&](const auto& one) { return inverse(one, interface); }, operation);
 }
 
+bool losesConfiguration(const Operation& operation) {
+  return std::holds_alternative<LinkDown>(operation);
+}
+
 Status refuseLossAbove(const std::vector<netlink::NetDevice>& links, int ifindex) {
   std::vector<std::string> names;
   for (const netlink::NetDevice& link : links) {

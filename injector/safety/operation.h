@@ -62,6 +62,9 @@ void visitFields(V& v, T& drop) {
 std::string commandOf(const Operation& operation, std::string_view interface);
 std::string inverseOf(const Operation& operation, std::string_view interface);
 
+/// Whether the interface loses routes and addresses by it. Pure.
+bool losesConfiguration(const Operation& operation);
+
 /// Whether it can be done here without replacing what is somebody else's. Changes nothing.
 /// kUnavailable where the interface is broken already, kAlreadyExists where something foreign is in
 /// the way.

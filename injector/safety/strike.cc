@@ -75,7 +75,8 @@ Status begin(Machine& machine, Records& records, Entry& entry, const std::functi
   for (const Operation& operation : entry.operations) {
     RETURN_IF_ERROR(machine.check(entry.target, operation));
   }
-  ASSIGN_OR_RETURN(entry.configuration, machine.configuration(entry.target));
+  const bool loses = std::ranges::any_of(entry.operations, losesConfiguration);
+  ASSIGN_OR_RETURN(entry.configuration, machine.configuration(entry.target, loses));
   entry.begun = 0;
   RETURN_IF_ERROR(records.create(entry));
   const Status taken = take(machine, records, entry, stop);

@@ -25,8 +25,9 @@ class Machine {
   virtual Result<bool> isInEffect(const Target& target, const Operation& operation) = 0;
   virtual Status undo(const Target& target, const Operation& operation) = 0;
 
-  /// What the target would lose.
-  virtual Result<nlohmann::json> configuration(const Target& target) = 0;
+  /// What is to be there again after the undo: that it works, and, when it `loses` them, its routes
+  /// and addresses. What it does not lose, others may take away meanwhile.
+  virtual Result<nlohmann::json> configuration(const Target& target, bool loses) = 0;
   /// Puts back what is missing of it, and waits until the target works again: kDeadlineExceeded,
   /// with what is missing, when it does not.
   virtual Status settle(const Target& target, const nlohmann::json& configuration) = 0;

@@ -102,6 +102,17 @@ TEST_F(HostTest, WhatOthersHaveUndoneIsNotUndoneAgain) {
   EXPECT_TRUE(entries().empty());
 }
 
+TEST_F(HostTest, ARouteThatIsWithdrawnMeanwhileStaysWithdrawn) {
+  const std::string before = state();
+  Running running = start({"inject", "blackhole", "--target", "eth1", "--for", "60s"});
+  ASSERT_TRUE(pollUntil(20s, [&] { return state() != before && !entries().empty(); }));
+  ASSERT_EQ(shell("ip route del 10.77.0.0/16").exit, 0);
+  running.signal(SIGINT);
+  EXPECT_EQ(running.wait().exit, 130);
+  EXPECT_EQ(shell("ip route show 10.77.0.0/16").out, "");
+  EXPECT_TRUE(entries().empty());
+}
+
 TEST_F(HostTest, IsFoundByItsAddress) {
   const auto present = presentTargets(*socket_);
   ASSERT_TRUE(present.ok());

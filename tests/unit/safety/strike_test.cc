@@ -83,15 +83,14 @@ class Model final : public Machine, public Records {
       return okStatus();
     });
   }
-  Result<nlohmann::json> configuration(const Target&) override {
+  Result<nlohmann::json> configuration(const Target&, bool loses) override {
     RETURN_IF_ERROR(step("note", [] { return okStatus(); }));
-    return nlohmann::json("whole");
+    return nlohmann::json(loses ? "whole" : "works");
   }
   Status settle(const Target&, const nlohmann::json& configuration) override {
     return step("settle", [&] {
-      EXPECT_EQ(configuration, nlohmann::json("whole"));
       if (world_.down) return errorf(Code::kDeadlineExceeded, "no carrier");
-      world_.configured = true;
+      if (configuration == nlohmann::json("whole")) world_.configured = true;
       return okStatus();
     });
   }
@@ -382,6 +381,16 @@ TEST(StrikeTest, WhatVlansAboveWouldLoseIsRefused) {
   EXPECT_TRUE(refuseLossAbove({port, elsewhere}, 3).ok());
   above.kind = "macvlan";  // stays up
   EXPECT_TRUE(refuseLossAbove({port, above}, 3).ok());
+}
+
+TEST(StrikeTest, WhatItDoesNotLoseItDoesNotPutBack) {
+  World world;
+  Model model(world);
+  Entry entry = entryOf({SendLimit{1000}});
+  ASSERT_TRUE(begin(model, model, entry).ok());
+  world.configured = false;  // somebody withdraws a route
+  EXPECT_TRUE(undo(model, model, entry).ok());
+  EXPECT_FALSE(world.configured);
 }
 
 TEST(StrikeTest, OnlyWhatWasBegunLasts) {
