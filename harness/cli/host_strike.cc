@@ -103,11 +103,12 @@ Status requireNetAdmin() {
 
 StrikeOutcome strike(netlink::Socket& socket, safety::Journal& journal, UniqueFd lock,
                      safety::Entry entry, safety::HostFault& fault, Duration length,
-                     run::Interrupt& interrupt) {
+                     run::Interrupt& interrupt, safety::HostMachine::Allowed allowed) {
   StrikeOutcome outcome;
   safety::HostWatch& watch = *fault.watch;
   safety::HostMachine machine(socket, policyCommand(environmentOf(entry)));
   machine.alsoAwait([&](int ifindex) { return watch.whatIsMissing(socket, ifindex); });
+  machine.alsoRequire(std::move(allowed));
   outcome.status = watch.prepare(socket, entry.target.ifindex);
   outcome.interrupted = interrupt.pending();
   if (outcome.interrupted || !outcome.status.ok()) return outcome;  // nothing was changed

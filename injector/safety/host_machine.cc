@@ -44,6 +44,7 @@ Result<int> HostMachine::find(const Target& target) {
 
 Status HostMachine::check(const Target& target, const Operation& operation) {
   ASSIGN_OR_RETURN(const int ifindex, find(target));
+  if (allowed_) RETURN_IF_ERROR(allowed_());
   return safety::check(operation, socket_, ifindex);
 }
 

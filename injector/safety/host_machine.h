@@ -20,7 +20,12 @@ class HostMachine final : public Machine {
 
   HostMachine(netlink::Socket& socket, Run run) : socket_(socket), run_(std::move(run)) {}
 
+  /// Why nothing is to be done to it; ok: nothing speaks against it.
+  using Allowed = std::function<Status()>;
+
   void alsoAwait(Missing missing) { missing_ = std::move(missing); }
+  /// Asked with each check.
+  void alsoRequire(Allowed allowed) { allowed_ = std::move(allowed); }
 
   /// The target's index now.
   Result<int> find(const Target& target);
@@ -39,6 +44,7 @@ class HostMachine final : public Machine {
   netlink::Socket& socket_;
   Run run_;
   Missing missing_;
+  Allowed allowed_;
 };
 
 /// How long settle() waits.

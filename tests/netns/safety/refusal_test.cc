@@ -208,6 +208,18 @@ TEST_F(AnnouncedTest, InterruptedMeanwhileNothingIsStruck) {
   EXPECT_TRUE(entries().empty());
 }
 
+TEST_F(AnnouncedTest, WhatItMakesIndispensableIsNotStruck) {
+  (void)folder_.write("say",
+                      "#!/bin/sh\n[ $1 = after ] || ip route add default via 10.9.1.2 dev eth1 "
+                      "metric 500\n");
+  const Ran ran = strike();
+  EXPECT_EQ(ran.exit, 3) << ran.out << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("eth1 carries a default route"));
+  EXPECT_TRUE(isUp("eth1"));
+  EXPECT_THAT(shell("ip route show default dev eth1").out, HasSubstr("10.9.1.2"));
+  EXPECT_TRUE(entries().empty());
+}
+
 TEST_F(AnnouncedTest, WhoRestoresTakesItBack) {
   Running running = start({"inject", "port_down", "--target", "eth1", "--for", "60s"});
   const auto entry = held();
