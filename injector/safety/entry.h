@@ -100,7 +100,7 @@ bool isOverdue(const Entry& entry, TimePoint now);
 std::string encode(const Entry& entry);
 
 /// Reads that text back: kInvalidArgument, with the reason, for whatever is not, byte for byte,
-/// what encode() has written. Pure.
+/// what encode() has written, and for one without boot or holder. Pure.
 Result<Entry> decode(std::string_view text);
 
 /// "port_down of eth1 (0000:17:00.0), by alice, for 2s since ...", for people.

@@ -70,6 +70,15 @@ TEST(EntryTest, HowFarItHasComeIsReadBackAndMayBeMissing) {
   EXPECT_EQ(decode(encode(entry))->begun, 1);
 }
 
+TEST(EntryTest, OneWithoutBootOrHolderIsRefused) {
+  Entry entry = sample();
+  entry.bootId = "";
+  EXPECT_THAT(decode(encode(entry)).status().message(), HasSubstr("in which boot"));
+  entry = sample();
+  entry.holder.started = 0;
+  EXPECT_THAT(decode(encode(entry)).status().message(), HasSubstr("by which process"));
+}
+
 TEST(EntryTest, ALaterVersionIsNamed) {
   Entry later = sample();
   later.version = 2;

@@ -145,7 +145,7 @@ class Model final : public Machine, public Records {
 };
 
 Entry entryOf(std::vector<Operation> operations) {
-  Entry entry{.id = "1", .bootId = "b"};
+  Entry entry{.id = "1", .bootId = "b", .holder = {2, 3}};
   entry.operations = std::move(operations);
   entry.before = kBefore;
   entry.after = kAfter;
