@@ -14,6 +14,7 @@
 #include "injector/faults/command_holder.h"
 #include "injector/faults/registry.h"
 #include "injector/netlink/namespace.h"
+#include "injector/safety/policy_file.h"
 #include "injector/safety/strike.h"
 
 namespace faultline::cli {
@@ -72,6 +73,8 @@ std::vector<std::string_view> hostFaults() {
 safety::HostMachine::Run policyCommand(std::vector<std::string> environment) {
   return [environment = std::move(environment)](const std::vector<std::string>& command,
                                                 Duration limit) -> Status {
+    // Root runs it, perhaps long after the policy was read.
+    RETURN_IF_ERROR(safety::trustedPath(command.front()).status());
     injector::HeldCommands held;
     held.words[static_cast<std::size_t>(injector::Step::kPrepare)] = command;
     held.environment = environment;
