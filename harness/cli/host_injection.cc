@@ -12,6 +12,7 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "base/printable.h"
@@ -104,8 +105,9 @@ Result<safety::Policy> policyOf(const InjectOptions& options, const Plan& plan) 
 }
 
 /// What must not be cut off, whatever a policy says.
-Status refuseManagement(netlink::Socket& socket, const Plan& plan,
-                        const std::vector<std::string>& keep) {
+Status refuseManagement(netlink::Socket& socket, const Plan& plan, const safety::Policy& policy,
+                        std::vector<std::string> keep) {
+  keep.insert(keep.end(), policy.keep.begin(), policy.keep.end());
   if (plan.target.interface == "lo") {
     return errorf(Code::kPermissionDenied,
                   "lo is this machine's way to itself, which programs cannot do without");
@@ -124,9 +126,7 @@ Status refuseManagement(netlink::Socket& socket, const Plan& plan,
 Status allowed(netlink::Socket& socket, const Plan& plan, const safety::Policy& policy,
                const std::vector<std::string>& keep, const safety::Kept& kept,
                const std::string& job) {
-  std::vector<std::string> all = keep;
-  all.insert(all.end(), policy.keep.begin(), policy.keep.end());
-  RETURN_IF_ERROR(refuseManagement(socket, plan, all));
+  RETURN_IF_ERROR(refuseManagement(socket, plan, policy, keep));
   safety::Request request{.interface = plan.target.interface,
                           .pci = plan.target.pci,
                           .kind = std::string(plan.kind->name),
@@ -300,7 +300,8 @@ int hold(const InjectOptions& options, netlink::Socket& socket, Plan& plan,
   const Status may = allowed(socket, plan, policy, options.keep, *kept, entry.job);
   if (!may.ok()) return fail(kInject, may, kExitCannotRun);
   const StrikeOutcome outcome =
-      strike(socket, journal, *std::move(lock), entry, plan.fault, plan.length, *interrupt);
+      strike(socket, journal, *std::move(lock), entry, plan.fault, plan.length, *interrupt,
+             [&] { return refuseManagement(socket, plan, policy, options.keep); });
   return report(options, plan, outcome);
 }
 
@@ -363,9 +364,13 @@ int injectOnHost(const InjectOptions& options, const injector::FaultKind& kind, 
   std::cerr << printable(fmt::format("inject: {} for {} strikes {}\n", kind.name,
                                      formatDuration(length),
                                      safety::inWords(plan->radius, plan->target)));
-  const std::string id = fmt::format("{}-{}", wallSeconds(), ::getpid());
+  const std::string id =
+      fmt::format("{}-{}-{:08x}", wallSeconds(), ::getpid(), std::random_device()());
   // Nobody else would take it back.
-  const auto ended = goOnInSeparateProcess(length + kAroundStrike + 2 * policy->commandLimit);
+  const TimePoint end = now() + length;
+  const auto ended =
+      goOnInSeparateProcess(length + kAroundStrike + 2 * policy->commandLimit,
+                            [&journal, &id, end] { return now() > end && hangs(*journal, id); });
   if (ended.status().code() == Code::kNotRestored) {
     return rescue(*journal, id, ended.status());
   }

@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -12,6 +13,8 @@
 #include "base/printable.h"
 #include "injector/faults/command_holder.h"
 #include "injector/faults/registry.h"
+#include "injector/netlink/namespace.h"
+#include "injector/safety/policy_file.h"
 #include "injector/safety/strike.h"
 
 namespace faultline::cli {
@@ -23,11 +26,12 @@ constexpr int kStrikeStepMs = 1;
 class OnceLocked final : public safety::Records {
  public:
   OnceLocked(safety::Journal& journal, UniqueFd lock) : journal_(journal), lock_(std::move(lock)) {}
-  Status write(const safety::Entry& entry) override {
-    const Status written = journal_.write(entry);
+  Status create(const safety::Entry& entry) override {
+    const Status created = journal_.create(entry);
     lock_.reset();
-    return written;
+    return created;
   }
+  Status write(const safety::Entry& entry) override { return journal_.write(entry); }
   Status remove(const std::string& id) override { return journal_.remove(id); }
 
  private:
@@ -69,6 +73,8 @@ std::vector<std::string_view> hostFaults() {
 safety::HostMachine::Run policyCommand(std::vector<std::string> environment) {
   return [environment = std::move(environment)](const std::vector<std::string>& command,
                                                 Duration limit) -> Status {
+    // Root runs it, perhaps long after the policy was read.
+    RETURN_IF_ERROR(safety::trustedPath(command.front()).status());
     injector::HeldCommands held;
     held.words[static_cast<std::size_t>(injector::Step::kPrepare)] = command;
     held.environment = environment;
@@ -100,11 +106,12 @@ Status requireNetAdmin() {
 
 StrikeOutcome strike(netlink::Socket& socket, safety::Journal& journal, UniqueFd lock,
                      safety::Entry entry, safety::HostFault& fault, Duration length,
-                     run::Interrupt& interrupt) {
+                     run::Interrupt& interrupt, safety::HostMachine::Allowed allowed) {
   StrikeOutcome outcome;
   safety::HostWatch& watch = *fault.watch;
   safety::HostMachine machine(socket, policyCommand(environmentOf(entry)));
   machine.alsoAwait([&](int ifindex) { return watch.whatIsMissing(socket, ifindex); });
+  machine.alsoRequire(std::move(allowed));
   outcome.status = watch.prepare(socket, entry.target.ifindex);
   outcome.interrupted = interrupt.pending();
   if (outcome.interrupted || !outcome.status.ok()) return outcome;  // nothing was changed
@@ -123,6 +130,19 @@ StrikeOutcome strike(netlink::Socket& socket, safety::Journal& journal, UniqueFd
   outcome.lasted = now() - begin;
   outcome.undone = safety::undo(machine, records, entry);
   return outcome;
+}
+
+bool hangs(const safety::Journal& journal, const std::string& id) {
+  const auto kept = journal.read();
+  if (!kept.ok()) return false;
+  const auto entry = std::ranges::find(kept->entries, id, &safety::Entry::id);
+  if (entry == kept->entries.end() || !safety::isOverdue(*entry, now())) return false;
+  const auto here = netlink::currentNamespace();
+  if (!here.ok()) return false;
+  auto socket = netlink::Socket::open(here->get());
+  if (!socket.ok()) return false;
+  safety::HostMachine machine(*socket, {});
+  return safety::lasts(machine, *entry);
 }
 
 Status undoLeft(netlink::Socket& socket, safety::Journal& journal, const safety::Entry& entry) {

@@ -40,10 +40,14 @@ struct StrikeOutcome {
 };
 
 /// Strikes for `length`, unless it is interrupted, and undoes it, whatever happens. `lock` is the
-/// journal's, given back once the entry is written.
+/// journal's, given back once the entry is written. `allowed` is asked again right before anything
+/// is changed: what was announced may have moved the way to this machine.
 StrikeOutcome strike(netlink::Socket& socket, safety::Journal& journal, UniqueFd lock,
                      safety::Entry entry, safety::HostFault& fault, Duration length,
-                     run::Interrupt& interrupt);
+                     run::Interrupt& interrupt, safety::HostMachine::Allowed allowed);
+
+/// Whether the holder of a strike hangs: its time is over, and what it has changed is in effect.
+bool hangs(const safety::Journal& journal, const std::string& id);
 
 /// Undoes an entry whose holder is gone, or closes one of another boot. To be called with the
 /// journal's lock. kNotRestored when something is left.

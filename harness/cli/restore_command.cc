@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@ namespace {
 
 constexpr std::string_view kRestore = "restore";
 constexpr std::string_view kStatus = "status";
-/// Until a holder that was told to end has undone what it holds, and run its commands.
+/// Until a holder that was told to end has undone what it holds; its commands come on top.
 constexpr Duration kHolderPatience = 20s;
 constexpr Duration kLockPatienceOfRestore = 60s;
 constexpr int kHolderLookMs = 10;
@@ -68,11 +69,12 @@ Json toJson(const std::vector<safety::Kept::Strange>& strange) {
   return files;
 }
 
-/// Ends it in order, which undoes what it holds; if that takes too long, at once.
+/// Ends it in order, which undoes what it holds; if that takes too long, or it is stopped, at once.
 void endHolder(const safety::Entry& entry) {
   for (const int number : {SIGTERM, SIGKILL}) {
+    if (number == SIGTERM && safety::isStopped(entry.holder.pid)) continue;
     ::kill(entry.holder.pid, number);
-    const TimePoint deadline = now() + kHolderPatience;
+    const TimePoint deadline = now() + kHolderPatience + entry.commandLimit;
     while (safety::isHeld(entry) && now() < deadline) ::poll(nullptr, 0, kHolderLookMs);
     if (!safety::isHeld(entry)) return;
   }
@@ -81,16 +83,24 @@ void endHolder(const safety::Entry& entry) {
 Became restoreOne(netlink::Socket& socket, safety::Journal& journal, const safety::Entry& entry,
                   bool force) {
   const auto held = [&] { return safety::isHeld(entry); };
-  if (held() && !force) {
+  if (held() && !force && !safety::isOverdue(entry, now())) {
     return {entry, "held",
             fmt::format("process {} holds it, and takes it back itself; --force ends that first",
                         entry.holder.pid)};
   }
   if (held()) endHolder(entry);
-  const bool other = safety::fateOf(entry, safety::currentBoot(), held()) == safety::Fate::kClosed;
-  const Status undone = undoLeft(socket, journal, entry);
+  if (held()) {
+    return {entry, "left", fmt::format("process {} cannot be ended", entry.holder.pid)};
+  }
+  // As it stands now: the holder may have begun or undone something since it was read.
+  const auto kept = journal.read();
+  if (!kept.ok()) return {entry, "left", kept.status().message()};
+  const auto present = std::ranges::find(kept->entries, entry.id, &safety::Entry::id);
+  if (present == kept->entries.end()) return {entry, "restored", "its holder has taken it back"};
+  const bool other = safety::fateOf(entry, safety::currentBoot(), false) == safety::Fate::kClosed;
+  const Status undone = undoLeft(socket, journal, *present);
   if (!undone.ok()) return {entry, "left", undone.message()};
-  if (other) return {entry, "closed", "it is of an earlier boot, which nothing of it has survived"};
+  if (other) return {entry, "closed", "from an earlier boot; the reboot already undid it"};
   return {entry, "restored", "what it had changed was taken back"};
 }
 
@@ -183,7 +193,9 @@ int status(const RestoreOptions& options) {
 }
 
 void addJournalOption(CLI::App& command, RestoreOptions& options) {
-  command.add_option("--journal", options.journal, "The folder where strikes are noted")
+  command
+      .add_option("--journal", options.journal,
+                  "Folder for the record of each strike, used to undo it")
       ->type_name("DIR")
       ->capture_default_str();
 }

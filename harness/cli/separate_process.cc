@@ -19,9 +19,11 @@
 namespace faultline::cli {
 namespace {
 
+constexpr int kOverdueLookMs = 250;
+
 /// Until it has ended: its status, as of waitpid(2).
 Result<int> awaitEnd(pid_t pid, const UniqueFd& pid_fd, run::Interrupt& interrupt,
-                     std::optional<TimePoint> deadline) {
+                     std::optional<TimePoint> deadline, const std::function<bool()>& overdue) {
   bool told = false;
   int status = 0;
   for (;;) {
@@ -33,9 +35,10 @@ Result<int> awaitEnd(pid_t pid, const UniqueFd& pid_fd, run::Interrupt& interrup
     if (deadline) {
       const Duration left = std::max(*deadline - now(), Duration(0));
       patience_ms = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+      if (overdue) patience_ms = std::min(patience_ms, kOverdueLookMs);
     }
     ::poll(ready, 2, patience_ms);
-    if (deadline && now() >= *deadline) {
+    if (deadline && (now() >= *deadline || (overdue && overdue()))) {
       ::kill(pid, SIGKILL);
       deadline.reset();
     }
@@ -47,7 +50,8 @@ Result<int> awaitEnd(pid_t pid, const UniqueFd& pid_fd, run::Interrupt& interrup
 
 }  // namespace
 
-Result<std::optional<int>> goOnInSeparateProcess(std::optional<Duration> longest) {
+Result<std::optional<int>> goOnInSeparateProcess(std::optional<Duration> longest,
+                                                 const std::function<bool()>& overdue) {
   // From here on signals wait: those that come before the new process has them in hand, too.
   ASSIGN_OR_RETURN(run::Interrupt interrupt, run::Interrupt::watch());
   std::cout << std::flush;
@@ -71,7 +75,7 @@ Result<std::optional<int>> goOnInSeparateProcess(std::optional<Duration> longest
     return callRefused(error, "pidfd_open", "watch a process");
   }
   const auto deadline = longest ? std::optional(now() + *longest) : std::nullopt;
-  ASSIGN_OR_RETURN(const int status, awaitEnd(pid, pid_fd, interrupt, deadline));
+  ASSIGN_OR_RETURN(const int status, awaitEnd(pid, pid_fd, interrupt, deadline, overdue));
   if (WIFEXITED(status)) return std::optional(WEXITSTATUS(status));
   return errorf(
       Code::kNotRestored,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "base/clock.h"
@@ -17,6 +18,8 @@ namespace faultline::cli {
 /// terminal does not strike both. To be called by the first thread, before there are others.
 ///
 /// With `longest` it is watched: what is not over by then, as it was stopped or hangs, is killed.
-Result<std::optional<int>> goOnInSeparateProcess(std::optional<Duration> longest = std::nullopt);
+/// So is what `overdue` says true of, which is asked a few times each second until `longest`.
+Result<std::optional<int>> goOnInSeparateProcess(std::optional<Duration> longest = std::nullopt,
+                                                 const std::function<bool()>& overdue = {});
 
 }  // namespace faultline::cli

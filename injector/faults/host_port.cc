@@ -12,7 +12,6 @@ namespace {
 
 constexpr Duration kAnswerPatience = 300ms;
 constexpr Duration kReturnPatience = 2s;
-constexpr Duration kAskEach = 10ms;
 
 }  // namespace
 
@@ -26,11 +25,6 @@ Status HostPort::prepare(netlink::Socket& socket, int ifindex) {
 Status HostPort::step(TimePoint now) {
   ASSIGN_OR_RETURN(const netlink::NetDevice link, netlink::readNetDevice(*socket_, ifindex_));
   ASSIGN_OR_RETURN(const netlink::LinkCounters counters, netlink::readCounters(*socket_, ifindex_));
-  if (!seen_ || now - asked_ >= kAskEach) {
-    if (seen_) answered_ = neighbours_.answered();
-    neighbours_.ask();
-    asked_ = now;
-  }
   seen_ = true;
   carrier_ = link.carrier;
   received_.observe(counters.rx_packets, now);
@@ -39,21 +33,16 @@ Status HostPort::step(TimePoint now) {
 }
 
 bool HostPort::conclusive() const {
-  return seen_ && !carrier_ && answered_ == 0 &&
-         std::min(received_.stillFor(), sent_.stillFor()) >= kStill;
+  return seen_ && !carrier_ && std::min(received_.stillFor(), sent_.stillFor()) >= kStill;
 }
 
 Evidence HostPort::verdict() const {
   const Duration still = std::min(received_.stillFor(), sent_.stillFor());
   std::string observed = fmt::format(
       "the driver {} its carrier; the counters stood still for {:.0f} ms (at {} packets "
-      "in, {} out); ",
+      "in, {} out)",
       carrier_ ? "has kept" : "has lost", toMilliseconds(still), received_.value(), sent_.value());
-  observed += neighbours_.empty() ? "no neighbour had answered before that could be asked"
-                                  : fmt::format("of {} neighbours that answered before {} did",
-                                                neighbours_.size(), answered_);
-  return {"port_down", "carrier, counters and neighbours of the interface", std::move(observed),
-          conclusive()};
+  return {"port_down", "carrier and counters of the interface", std::move(observed), conclusive()};
 }
 
 Result<std::string> HostPort::whatIsMissing(netlink::Socket& socket, int ifindex) {

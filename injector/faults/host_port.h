@@ -9,8 +9,9 @@
 
 namespace faultline::injector {
 
-/// What a host sees of a port of its own that is switched off: its driver has no carrier, its
-/// counters stand still, and none of those who answered before does.
+/// What a host sees of a port of its own that is switched off: its driver has no carrier, and its
+/// counters stand still. Neighbours are no evidence, as they cannot be asked through it; afterwards
+/// those that answered before must answer again.
 class HostPort final : public safety::HostWatch {
  public:
   Status prepare(netlink::Socket& socket, int ifindex) override;
@@ -23,8 +24,6 @@ class HostPort final : public safety::HostWatch {
   netlink::Socket* socket_ = nullptr;
   int ifindex_ = 0;
   safety::Neighbours neighbours_;
-  std::size_t answered_ = 0;
-  TimePoint asked_{};
   bool seen_ = false;
   bool carrier_ = true;
   StillWatch received_;

@@ -51,8 +51,16 @@ Result<Entry> decode(std::string_view text) {
   if (encode(entry) != text) {
     return errorf(Code::kInvalidArgument, "its check does not fit: it was changed or is damaged");
   }
+  if (entry.bootId.empty() || entry.holder.started == 0) {
+    return errorf(Code::kInvalidArgument, "it does not say in which boot, or by which process");
+  }
+  if (entry.bootId.empty() || entry.holder.started == 0) {
+    return errorf(Code::kInvalidArgument, "it does not say in which boot, or by which process");
+  }
   return entry;
 }
+
+bool isOverdue(const Entry& entry, TimePoint now) { return now > entry.endsMonotonic + kUndoGrace; }
 
 std::string inWords(const Entry& entry) {
   return fmt::format("{} of {} by {}, since {:%Y-%m-%d %H:%M:%S} UTC, held by process {}",

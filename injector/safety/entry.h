@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -47,6 +48,9 @@ struct Entry {
   std::string user{};         ///< who asked for it
   std::string job{};          ///< in which job
   std::string left{};         ///< why it could not be undone; empty: nobody has failed
+  /// How many operations, of the first ones, were begun: the others are not ours to undo. Absent in
+  /// entries of an earlier faultline: all may have been.
+  std::optional<int> begun{};
   bool operator==(const Entry&) const = default;
 };
 
@@ -78,13 +82,25 @@ void visitFields(V& v, T& entry) {
   v.required("user", entry.user);
   v.required("job", entry.job);
   v.required("left", entry.left);
+  if constexpr (std::is_const_v<T>) {
+    if (entry.begun) v.field("begun", *entry.begun);
+  } else {
+    v.field("begun", entry.begun);
+  }
 }
+
+/// From the end of a strike until what it has changed is back, at the latest.
+inline constexpr Duration kUndoGrace = std::chrono::seconds(5);
+
+/// Whether its holder should have undone it by now, and so hangs or is stopped. Only for an entry
+/// of this boot. Pure.
+bool isOverdue(const Entry& entry, TimePoint now);
 
 /// The text of its file: JSON with a check over all of it. Pure.
 std::string encode(const Entry& entry);
 
 /// Reads that text back: kInvalidArgument, with the reason, for whatever is not, byte for byte,
-/// what encode() has written. Pure.
+/// what encode() has written, and for one without boot or holder. Pure.
 Result<Entry> decode(std::string_view text);
 
 /// "port_down of eth1 (0000:17:00.0), by alice, for 2s since ...", for people.

@@ -15,7 +15,7 @@ constexpr int kSettleLookMs = 5;
 /// The configuration of a target, as it stands in an entry.
 struct Saved {
   bool worked = false;  ///< frames could pass
-  nlohmann::json lost;  ///< netlink::InterfaceConfiguration
+  nlohmann::json lost;  ///< netlink::InterfaceConfiguration; null: nothing
 };
 
 template <typename V>
@@ -34,6 +34,7 @@ Result<int> HostMachine::find(const Target& target) {
 
 Status HostMachine::check(const Target& target, const Operation& operation) {
   ASSIGN_OR_RETURN(const int ifindex, find(target));
+  if (allowed_) RETURN_IF_ERROR(allowed_());
   return safety::check(operation, socket_, ifindex);
 }
 
@@ -52,11 +53,15 @@ Status HostMachine::undo(const Target& target, const Operation& operation) {
   return safety::undo(operation, socket_, ifindex);
 }
 
-Result<nlohmann::json> HostMachine::configuration(const Target& target) {
+Result<nlohmann::json> HostMachine::configuration(const Target& target, bool loses) {
   ASSIGN_OR_RETURN(const int ifindex, find(target));
   ASSIGN_OR_RETURN(const netlink::NetDevice link, netlink::readNetDevice(socket_, ifindex));
-  ASSIGN_OR_RETURN(const auto lost, netlink::InterfaceConfiguration::read(socket_, ifindex));
-  return JsonWriter<nlohmann::json>::write(Saved{netlink::isOperational(link), lost.toJson()});
+  Saved saved{.worked = netlink::isOperational(link), .lost = nullptr};
+  if (loses) {
+    ASSIGN_OR_RETURN(const auto lost, netlink::InterfaceConfiguration::read(socket_, ifindex));
+    saved.lost = lost.toJson();
+  }
+  return JsonWriter<nlohmann::json>::write(saved);
 }
 
 Result<std::string> HostMachine::whatIsMissing(const Target& target,
@@ -69,6 +74,7 @@ Result<std::string> HostMachine::whatIsMissing(const Target& target,
     return fmt::format("{} {}", link.name,
                        link.carrier ? "is not operational yet" : "has no carrier yet");
   }
+  if (saved.lost.is_null()) return missing_ ? missing_(ifindex) : std::string();
   ASSIGN_OR_RETURN(auto lost, netlink::InterfaceConfiguration::fromJson(saved.lost));
   lost.rebind(ifindex);
   ASSIGN_OR_RETURN(const int missing, lost.missing(socket_));

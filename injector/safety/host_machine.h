@@ -20,7 +20,12 @@ class HostMachine final : public Machine {
 
   HostMachine(netlink::Socket& socket, Run run) : socket_(socket), run_(std::move(run)) {}
 
+  /// Why nothing is to be done to it; ok: nothing speaks against it.
+  using Allowed = std::function<Status()>;
+
   void alsoAwait(Missing missing) { missing_ = std::move(missing); }
+  /// Asked with each check.
+  void alsoRequire(Allowed allowed) { allowed_ = std::move(allowed); }
 
   /// The target's index now.
   Result<int> find(const Target& target);
@@ -29,7 +34,7 @@ class HostMachine final : public Machine {
   Status apply(const Target& target, const Operation& operation) override;
   Result<bool> isInEffect(const Target& target, const Operation& operation) override;
   Status undo(const Target& target, const Operation& operation) override;
-  Result<nlohmann::json> configuration(const Target& target) override;
+  Result<nlohmann::json> configuration(const Target& target, bool loses) override;
   Status settle(const Target& target, const nlohmann::json& configuration) override;
   Status run(const std::vector<std::string>& command, Duration limit) override;
 
@@ -39,6 +44,7 @@ class HostMachine final : public Machine {
   netlink::Socket& socket_;
   Run run_;
   Missing missing_;
+  Allowed allowed_;
 };
 
 /// How long settle() waits.

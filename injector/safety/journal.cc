@@ -25,6 +25,8 @@ constexpr std::string_view kLock = "lock";
 constexpr std::size_t kMostEntryBytes = 1 << 20;
 constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kFileMode = 0644;
+/// Who may open it, if only to read, can hold it for ever.
+constexpr mode_t kLockMode = 0600;
 constexpr int kLockAgainMs = 5;
 
 /// What a writer that was killed has left beside an entry: never read, it was not in effect.
@@ -41,6 +43,32 @@ Status makeFolder(const std::filesystem::path& folder) {
   }
   if (::mkdir(folder.c_str(), kFolderMode) == 0 || errno == EEXIST) return okStatus();
   return Status::fromErrno(errno, fmt::format("make the journal's folder {}", folder.string()));
+}
+
+/// An entry says what root undoes, and which command it runs: it must be root's alone.
+Result<std::string> readTrusted(const std::string& path) {
+  const std::string attempt = "read " + path;
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat about = {};
+  if (!fd || ::fstat(fd.get(), &about) != 0) return Status::fromErrno(errno, attempt);
+  const uid_t self = ::geteuid();
+  // To look at what is his own, a user needs nobody's trust.
+  const uid_t owner = about.st_uid == self ? 0 : about.st_uid;
+  const std::string why = whyUntrusted(owner, about.st_mode, /*holds=*/false);
+  if (!why.empty()) return errorf(Code::kPermissionDenied, "{}: {}", attempt, why);
+  if (about.st_nlink > 1) {
+    return errorf(Code::kPermissionDenied, "{}: it has another name as well", attempt);
+  }
+  return readInput(fmt::format("/proc/self/fd/{}", fd.get()),
+                   {.what = "journal entry", .attempt = attempt, .mostBytes = kMostEntryBytes});
+}
+
+/// What /proc tells of a process, from its state on; empty: there is none.
+std::string behindName(pid_t pid) {
+  const std::string stat = fileText(fmt::format("/proc/{}/stat", pid));
+  // The name, in brackets, may have blanks and brackets in it.
+  const std::size_t behind = stat.rfind(')');
+  return behind == std::string::npos ? std::string() : stat.substr(behind + 1);
 }
 
 }  // namespace
@@ -64,14 +92,23 @@ Status Journal::sync() const {
   return okStatus();
 }
 
+Status Journal::create(const Entry& entry) {
+  const std::string path = pathOf(entry.id);
+  struct stat there = {};
+  if (::lstat(path.c_str(), &there) == 0) {
+    return errorf(Code::kAlreadyExists, "the journal has {} already; try again", path);
+  }
+  const Status written = write(entry);
+  if (!written.ok()) ::unlink(path.c_str());  // nothing was changed yet, so nothing is lost
+  return written;
+}
+
 Status Journal::write(const Entry& entry) {
   const std::string path = pathOf(entry.id);
   RETURN_IF_ERROR(writeFileAtomically(path, encode(entry), Sync::kYes, Links::kRefused)
                       .withContext("the journal"));
   ::chmod(path.c_str(), kFileMode);
-  const Status synced = sync();
-  if (!synced.ok()) ::unlink(path.c_str());
-  return synced;
+  return sync();
 }
 
 Status Journal::remove(const std::string& id) {
@@ -108,7 +145,7 @@ Result<Kept> Journal::read() const {
       refuse("it is no journal entry");
       continue;
     }
-    const auto text = readInput(path, {.what = "journal entry", .mostBytes = kMostEntryBytes});
+    const auto text = readTrusted(path);
     if (text.status().code() == Code::kNotFound) continue;
     if (!text.ok()) {
       refuse(text.status().message());
@@ -130,8 +167,8 @@ Result<Kept> Journal::read() const {
 Result<UniqueFd> Journal::lock(Duration patience) const {
   const std::string path = fmt::format("{}/{}", folder_, kLock);
   const std::string attempt = fmt::format("lock the journal ({})", path);
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kFileMode));
-  if (!fd) return Status::fromErrno(errno, attempt);
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kLockMode));
+  if (!fd || ::fchmod(fd.get(), kLockMode) != 0) return Status::fromErrno(errno, attempt);
   const TimePoint deadline = now() + patience;
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return Status::fromErrno(errno, attempt);
@@ -151,12 +188,8 @@ std::string currentBoot() {
 }
 
 Holder holderOf(pid_t pid) {
-  const std::string stat = fileText(fmt::format("/proc/{}/stat", pid));
-  // The name, in brackets, may have blanks and brackets in it.
-  const std::size_t behind = stat.rfind(')');
-  if (behind == std::string::npos) return {pid, 0};
+  std::istringstream fields(behindName(pid));
   constexpr int kBetween = 18;  // the state and the start, the 3rd and the 22nd of all
-  std::istringstream fields(stat.substr(behind + 1));
   std::string field;
   std::string state;
   fields >> state;
@@ -165,6 +198,13 @@ Holder holderOf(pid_t pid) {
   std::uint64_t started = 0;
   fields >> started;
   return {pid, started};
+}
+
+bool isStopped(pid_t pid) {
+  std::istringstream fields(behindName(pid));
+  std::string state;
+  fields >> state;
+  return state == "T" || state == "t";
 }
 
 bool isHeld(const Entry& entry) {

@@ -17,6 +17,8 @@ inline constexpr std::string_view kJournalPath = "/var/lib/faultline/journal";
 class Records {
  public:
   virtual ~Records() = default;
+  /// As write(), of one that is not there yet: kAlreadyExists where it is. With the journal's lock.
+  virtual Status create(const Entry& entry) = 0;
   /// Returns when it would survive the end of the machine.
   virtual Status write(const Entry& entry) = 0;
   /// ok when it is not there.
@@ -43,6 +45,7 @@ class Journal final : public Records {
   /// One that is only looked at, by whomever; where there is no folder, it is empty.
   static Journal look(const std::string& folder) { return Journal(folder); }
 
+  Status create(const Entry& entry) override;
   Status write(const Entry& entry) override;
   Status remove(const std::string& id) override;
   Result<Kept> read() const;
@@ -66,6 +69,9 @@ std::string currentBoot();
 
 /// The process, with its start; `started` is 0 when there is none.
 Holder holderOf(pid_t pid);
+
+/// Whether a process is stopped (SIGSTOP, or by a debugger): it gets no signal but SIGKILL.
+bool isStopped(pid_t pid);
 
 /// Whether the holder still lives. Of another boot it does not.
 bool isHeld(const Entry& entry);

@@ -1,6 +1,7 @@
 #include "injector/safety/operation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/pkt_cls.h>
 
 #include <vector>
@@ -48,7 +49,10 @@ std::string inverse(const DropFrames& /*drop*/, std::string_view interface) {
 
 Status checkOne(const LinkDown& /*down*/, Socket& socket, int ifindex) {
   ASSIGN_OR_RETURN(const netlink::NetDevice link, netlink::readNetDevice(socket, ifindex));
-  if (link.admin_up && link.carrier) return okStatus();
+  if (link.admin_up && link.carrier) {
+    ASSIGN_OR_RETURN(const auto links, netlink::listNetDevices(socket));
+    return refuseLossAbove(links, ifindex);
+  }
   return errorf(Code::kUnavailable, "{} does not work even now: it {}", link.name,
                 link.admin_up ? "has no carrier" : "is switched off");
 }
@@ -115,6 +119,24 @@ std::string commandOf(const Operation& operation, std::string_view interface) {
 
 std::string inverseOf(const Operation& operation, std::string_view interface) {
   return std::visit([&](const auto& one) { return inverse(one, interface); }, operation);
+}
+
+bool losesConfiguration(const Operation& operation) {
+  return std::holds_alternative<LinkDown>(operation);
+}
+
+Status refuseLossAbove(const std::vector<netlink::NetDevice>& links, int ifindex) {
+  std::vector<std::string> names;
+  for (const netlink::NetDevice& link : links) {
+    if (link.kind == "vlan" && link.peer_ifindex == ifindex && !link.peer_elsewhere) {
+      names.push_back(link.name);
+    }
+  }
+  if (names.empty()) return okStatus();
+  return errorf(Code::kUnavailable,
+                "VLANs sit on it ({}), which go down with it: their addresses and routes would be "
+                "lost; choose an interface without VLANs",
+                fmt::join(names, ", "));
 }
 
 Status check(const Operation& operation, Socket& socket, int ifindex) {

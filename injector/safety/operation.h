@@ -5,9 +5,11 @@
 #include <string_view>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "base/status.h"
 #include "base/units.h"
+#include "injector/netlink/interface.h"
 #include "injector/netlink/socket.h"
 
 /// Changes of the kernel's state, each with its inverse, as data: what is printed, journaled, done
@@ -60,10 +62,17 @@ void visitFields(V& v, T& drop) {
 std::string commandOf(const Operation& operation, std::string_view interface);
 std::string inverseOf(const Operation& operation, std::string_view interface);
 
+/// Whether the interface loses routes and addresses by it. Pure.
+bool losesConfiguration(const Operation& operation);
+
 /// Whether it can be done here without replacing what is somebody else's. Changes nothing.
 /// kUnavailable where the interface is broken already, kAlreadyExists where something foreign is in
 /// the way.
 Status check(const Operation& operation, netlink::Socket& socket, int ifindex);
+
+/// Whether an interface can go down without a loss to those that sit on it. VLANs go down with it,
+/// and their addresses and routes are not saved: kUnavailable, with their names. Pure.
+Status refuseLossAbove(const std::vector<netlink::NetDevice>& links, int ifindex);
 
 Status apply(const Operation& operation, netlink::Socket& socket, int ifindex);
 

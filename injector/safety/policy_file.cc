@@ -44,7 +44,14 @@ Result<Policy> readPolicy(const std::string& path, std::span<const std::string_v
   ASSIGN_OR_RETURN(const std::string real, trustedPath(path));
   ASSIGN_OR_RETURN(const std::string text,
                    readInput(real, {.what = "policy", .mostBytes = kMostPolicyBytes}));
-  return parsePolicy(text, path, knownKinds);
+  ASSIGN_OR_RETURN(Policy policy, parsePolicy(text, path, knownKinds));
+  for (const auto* command : {&policy.before, &policy.after}) {
+    if (command->empty()) continue;
+    // kNotFound would mean that there is no policy.
+    const Status trusted = trustedPath(command->front()).status();
+    if (!trusted.ok()) return errorf(Code::kPermissionDenied, "{}: {}", path, trusted.message());
+  }
+  return policy;
 }
 
 }  // namespace faultline::safety

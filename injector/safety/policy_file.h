@@ -21,7 +21,8 @@ std::string whyUntrusted(uid_t owner, mode_t mode, bool holds);
 /// kPermissionDenied, with what to do; kNotFound where there is nothing.
 Result<std::string> trustedPath(const std::string& path);
 
-/// The policy of a file that only root can change. Errors as trustedPath() and parsePolicy().
+/// The policy of a file that only root can change, as its programs before and after: errors as
+/// trustedPath() and parsePolicy(). kNotFound only where there is no policy.
 Result<Policy> readPolicy(const std::string& path, std::span<const std::string_view> knownKinds);
 
 }  // namespace faultline::safety

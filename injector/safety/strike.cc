@@ -3,21 +3,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace faultline::safety {
 namespace {
 
-Status take(Machine& machine, const Entry& entry, const std::function<bool()>& stop) {
+Status take(Machine& machine, Records& records, Entry& entry, const std::function<bool()>& stop) {
+  const TimePoint announcing = now();
   if (!entry.before.empty()) {
     RETURN_IF_ERROR(machine.run(entry.before, entry.commandLimit)
                         .withContext("what is to run before (policy), so nothing was struck"));
   }
   if (stop && stop()) return errorf(Code::kAborted, "interrupted before anything was struck");
+  const Duration announced = now() - announcing;
+  entry.endsMonotonic += announced;
+  entry.endsAt += std::chrono::ceil<std::chrono::seconds>(announced).count();
   for (const Operation& operation : entry.operations) {
+    // The announcement may have taken long.
+    RETURN_IF_ERROR(machine.check(entry.target, operation));
+    ++*entry.begun;
+    RETURN_IF_ERROR(records.write(entry));
     RETURN_IF_ERROR(machine.apply(entry.target, operation));
   }
   return okStatus();
+}
+
+/// What of it may have been done, and is ours to undo.
+std::vector<Operation> begunOf(const Entry& entry) {
+  const auto all = static_cast<std::ptrdiff_t>(entry.operations.size());
+  const auto begun = entry.begun ? std::clamp<std::ptrdiff_t>(*entry.begun, 0, all) : all;
+  return {entry.operations.begin(), entry.operations.begin() + begun};
 }
 
 Status takeBack(Machine& machine, const Entry& entry) {
@@ -25,11 +44,13 @@ Status takeBack(Machine& machine, const Entry& entry) {
   const auto note = [&](const Status& status) {
     if (first.ok()) first = status;
   };
+  const std::vector<Operation> begun = begunOf(entry);
+  if (begun.empty()) return okStatus();  // what is broken is not ours
   // One that fails must not cost the others.
-  for (auto one = entry.operations.rbegin(); one != entry.operations.rend(); ++one) {
-    const auto lasts = machine.isInEffect(entry.target, *one);
-    note(lasts.status());
-    if (lasts.ok() && *lasts) note(machine.undo(entry.target, *one));
+  for (auto one = begun.rbegin(); one != begun.rend(); ++one) {
+    const auto there = machine.isInEffect(entry.target, *one);
+    note(there.status());
+    if (there.ok() && *there) note(machine.undo(entry.target, *one));
   }
   RETURN_IF_ERROR(first);
   return machine.settle(entry.target, entry.configuration);
@@ -54,9 +75,11 @@ Status begin(Machine& machine, Records& records, Entry& entry, const std::functi
   for (const Operation& operation : entry.operations) {
     RETURN_IF_ERROR(machine.check(entry.target, operation));
   }
-  ASSIGN_OR_RETURN(entry.configuration, machine.configuration(entry.target));
-  RETURN_IF_ERROR(records.write(entry));
-  const Status taken = take(machine, entry, stop);
+  const bool loses = std::ranges::any_of(entry.operations, losesConfiguration);
+  ASSIGN_OR_RETURN(entry.configuration, machine.configuration(entry.target, loses));
+  entry.begun = 0;
+  RETURN_IF_ERROR(records.create(entry));
+  const Status taken = take(machine, records, entry, stop);
   if (taken.ok()) return taken;
   const Status undone = undo(machine, records, entry);
   if (undone.ok()) return taken;
@@ -69,6 +92,13 @@ Status undo(Machine& machine, Records& records, Entry entry) {
   // While something is broken the maintenance goes on.
   if (done.ok()) done = takeBackAnnouncement(machine, entry);
   return finish(records, std::move(entry), done);
+}
+
+bool lasts(Machine& machine, const Entry& entry) {
+  return std::ranges::any_of(begunOf(entry), [&](const Operation& operation) {
+    const auto there = machine.isInEffect(entry.target, operation);
+    return !there.ok() || *there;
+  });
 }
 
 Fate fateOf(const Entry& entry, const std::string& boot, bool holderLives) {

@@ -25,8 +25,9 @@ class Machine {
   virtual Result<bool> isInEffect(const Target& target, const Operation& operation) = 0;
   virtual Status undo(const Target& target, const Operation& operation) = 0;
 
-  /// What the target would lose.
-  virtual Result<nlohmann::json> configuration(const Target& target) = 0;
+  /// What is to be there again after the undo: that it works, and, when it `loses` them, its routes
+  /// and addresses. What it does not lose, others may take away meanwhile.
+  virtual Result<nlohmann::json> configuration(const Target& target, bool loses) = 0;
   /// Puts back what is missing of it, and waits until the target works again: kDeadlineExceeded,
   /// with what is missing, when it does not.
   virtual Status settle(const Target& target, const nlohmann::json& configuration) = 0;
@@ -36,16 +37,20 @@ class Machine {
 };
 
 /// Checks that the operations of `entry` can be done, fills in its configuration, journals it,
-/// announces it and does them. When that fails nothing is left: kNotRestored where it is all the
+/// announces it and does them, each looked at once more and journaled before it is begun. It ends
+/// as much later as that took. When that fails nothing is left: kNotRestored where it is all the
 /// same, with the entry in the journal; kAborted when, after the announcement, it was told to
 /// `stop`.
 Status begin(Machine& machine, Records& records, Entry& entry,
              const std::function<bool()>& stop = {});
 
-/// Undoes it: each operation that is still in effect, last first; then what is missing of the
-/// configuration; then the announcement. Then the entry is removed. May be ended anywhere, and
-/// called again. kNotRestored when something is left, which the entry then says.
+/// Undoes it: each operation that was begun and is still in effect, last first; then what is
+/// missing of the configuration; then the announcement. Then the entry is removed. May be ended
+/// anywhere, and called again. kNotRestored when something is left, which the entry then says.
 Status undo(Machine& machine, Records& records, Entry entry);
+
+/// Whether something of it that was begun is in effect now; also where that cannot be seen.
+bool lasts(Machine& machine, const Entry& entry);
 
 /// What is to be done with an entry that somebody finds.
 enum class Fate {

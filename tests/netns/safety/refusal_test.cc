@@ -208,6 +208,40 @@ TEST_F(AnnouncedTest, InterruptedMeanwhileNothingIsStruck) {
   EXPECT_TRUE(entries().empty());
 }
 
+TEST_F(AnnouncedTest, WhatOthersMayWriteIsNotRun) {
+  ASSERT_EQ(::chmod(script_.c_str(), 0777), 0);
+  Ran ran = strike();
+  EXPECT_EQ(ran.exit, 3);
+  EXPECT_THAT(ran.err, HasSubstr("others than root may write it"));
+  EXPECT_EQ(said(), "");
+  ASSERT_EQ(::chmod(script_.c_str(), 0755), 0);
+  // Neither after the strike, when it was changed meanwhile.
+  Running running = start({"inject", "port_down", "--target", "eth1", "--for", "60s"});
+  ASSERT_TRUE(held());
+  ASSERT_EQ(::chmod(script_.c_str(), 0777), 0);
+  running.signal(SIGINT);
+  ran = running.wait();
+  EXPECT_EQ(ran.exit, 4) << ran.out << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("others than root may write it"));
+  EXPECT_TRUE(isUp("eth1"));
+  EXPECT_EQ(said(), "before eth1\n");
+  ASSERT_EQ(::chmod(script_.c_str(), 0755), 0);
+  EXPECT_EQ(restore().exit, 0);
+  EXPECT_EQ(said(), "before eth1\nafter eth1\n");
+}
+
+TEST_F(AnnouncedTest, WhatItMakesIndispensableIsNotStruck) {
+  (void)folder_.write("say",
+                      "#!/bin/sh\n[ $1 = after ] || ip route add default via 10.9.1.2 dev eth1 "
+                      "metric 500\n");
+  const Ran ran = strike();
+  EXPECT_EQ(ran.exit, 3) << ran.out << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("eth1 carries a default route"));
+  EXPECT_TRUE(isUp("eth1"));
+  EXPECT_THAT(shell("ip route show default dev eth1").out, HasSubstr("10.9.1.2"));
+  EXPECT_TRUE(entries().empty());
+}
+
 TEST_F(AnnouncedTest, WhoRestoresTakesItBack) {
   Running running = start({"inject", "port_down", "--target", "eth1", "--for", "60s"});
   const auto entry = held();

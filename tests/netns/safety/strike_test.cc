@@ -20,7 +20,8 @@ TEST_F(HostTest, StrikesProvesAndPutsBackAllThatWasLost) {
   const auto told = nlohmann::json::parse(ran.out);
   EXPECT_EQ(told["evidence"]["ok"], true);
   EXPECT_THAT(told["evidence"]["observed"].get<std::string>(),
-              HasSubstr("of 1 neighbours that answered before 0 did"));
+              AllOf(HasSubstr("has lost its carrier; the counters stood still for"),
+                    Not(HasSubstr("neighbours"))));
   EXPECT_GE(told["lasted_ms"], 200);
   EXPECT_EQ(told["operations"][0]["do"], "ip link set dev eth1 down");
   EXPECT_EQ(told["operations"][0]["undo"], "ip link set dev eth1 up");
@@ -102,6 +103,17 @@ TEST_F(HostTest, WhatOthersHaveUndoneIsNotUndoneAgain) {
   EXPECT_TRUE(entries().empty());
 }
 
+TEST_F(HostTest, ARouteThatIsWithdrawnMeanwhileStaysWithdrawn) {
+  const std::string before = state();
+  Running running = start({"inject", "blackhole", "--target", "eth1", "--for", "60s"});
+  ASSERT_TRUE(pollUntil(20s, [&] { return state() != before && !entries().empty(); }));
+  ASSERT_EQ(shell("ip route del 10.77.0.0/16").exit, 0);
+  running.signal(SIGINT);
+  EXPECT_EQ(running.wait().exit, 130);
+  EXPECT_EQ(shell("ip route show 10.77.0.0/16").out, "");
+  EXPECT_TRUE(entries().empty());
+}
+
 TEST_F(HostTest, IsFoundByItsAddress) {
   const auto present = presentTargets(*socket_);
   ASSERT_TRUE(present.ok());
@@ -148,6 +160,39 @@ TEST_F(HostTest, WhenTheParentIsKilledTheHolderUndoes) {
   EXPECT_EQ(running.wait().exit, 128 + SIGKILL);
   EXPECT_TRUE(pollUntil(20s, [&] { return entries().empty(); }));
   EXPECT_TRUE(isAgain(before));
+}
+
+TEST_F(HostTest, WhenItsHolderIsStoppedTheParentUndoesSoonAfterTheEnd) {
+  const std::string before = state();
+  Running running = start({"inject", "port_down", "--target", "eth1", "--for", "3s"});
+  const auto entry = held();
+  ASSERT_TRUE(entry);
+  ASSERT_EQ(::kill(entry->holder.pid, SIGSTOP), 0);
+  const Ran ran = running.wait();
+  const TimePoint end = now();
+  EXPECT_EQ(ran.exit, 3) << ran.out << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("what it had changed was taken back, from the journal"));
+  EXPECT_LT(end - entry->endsMonotonic, kUndoGrace + 15s) << "not only after 30 s and its commands";
+  EXPECT_TRUE(isAgain(before));
+  EXPECT_TRUE(entries().empty());
+}
+
+TEST_F(HostTest, WhenItsHolderIsStoppedAndTheParentDeadRestoreUndoesOnceItIsOverdue) {
+  const std::string before = state();
+  Running running = start({"inject", "port_down", "--target", "eth1", "--for", "3s"});
+  const auto entry = held();
+  ASSERT_TRUE(entry);
+  ASSERT_EQ(::kill(entry->holder.pid, SIGSTOP), 0);
+  running.signal(SIGKILL);
+  (void)running.wait();
+  EXPECT_FALSE(isUp("eth1"));
+  ASSERT_TRUE(pollUntil(20s, [&] { return isOverdue(*entry, now()); }));
+  const Ran ran = restore();
+  EXPECT_EQ(ran.exit, 0) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("restored: port_down of eth1"));
+  EXPECT_FALSE(isHeld(*entry));
+  EXPECT_TRUE(isAgain(before));
+  EXPECT_TRUE(entries().empty());
 }
 
 TEST_F(HostTest, KilledAtRandomMomentsRestoreMakesItAsBefore) {

@@ -28,7 +28,8 @@ class Controller {
  public:
   /// `work` is done there; it gets where to write what it has done.
   explicit Controller(const std::function<void(int told)>& work,
-                      std::optional<Duration> longest = std::nullopt) {
+                      std::optional<Duration> longest = std::nullopt,
+                      const std::function<bool()>& overdue = {}) {
     std::array<int, 2> pipe{};
     EXPECT_EQ(::pipe(pipe.data()), 0);
     std::fflush(nullptr);  // what is there to be said is said once
@@ -36,7 +37,7 @@ class Controller {
     if (pid_ == 0) {
       ::setpgid(0, 0);
       testing::takeSignalsAsUsual();
-      const auto ended = goOnInSeparateProcess(longest);
+      const auto ended = goOnInSeparateProcess(longest, overdue);
       if (!ended.ok())
         ::_exit(ended.status().code() == Code::kNotRestored ? kNotRestored : kCannot);
       if (ended->has_value()) ::_exit(**ended);
@@ -136,6 +137,14 @@ TEST(SeparateProcessTest, WhatHangsIsKilledWhenItsTimeIsOver) {
   EXPECT_GE(now() - begin, 300ms);
   Controller prompt([](int) {}, 20s);
   EXPECT_EQ(prompt.wait(), kCode);
+}
+
+TEST(SeparateProcessTest, WhatIsOverdueIsKilledBeforeThat) {
+  const TimePoint begin = now();
+  Controller controller([](int) { ::raise(SIGSTOP); }, 20s, [=] { return now() - begin > 300ms; });
+  EXPECT_EQ(controller.wait(), kNotRestored);
+  EXPECT_GE(now() - begin, 300ms);
+  EXPECT_LT(now() - begin, 20s);
 }
 
 TEST(SeparateProcessTest, ThatItWasKilledItselfIsTold) {

@@ -1,8 +1,13 @@
 #include "injector/safety/entry.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "injector/safety/journal.h"
 #include "tests/support/run_program.h"
@@ -58,10 +63,33 @@ TEST(EntryTest, EachBitThatIsFlippedIsSeen) {
   }
 }
 
+TEST(EntryTest, HowFarItHasComeIsReadBackAndMayBeMissing) {
+  EXPECT_FALSE(decode(encode(sample()))->begun);
+  Entry entry = sample();
+  entry.begun = 1;
+  EXPECT_EQ(decode(encode(entry))->begun, 1);
+}
+
+TEST(EntryTest, OneWithoutBootOrHolderIsRefused) {
+  Entry entry = sample();
+  entry.bootId = "";
+  EXPECT_THAT(decode(encode(entry)).status().message(), HasSubstr("in which boot"));
+  entry = sample();
+  entry.holder.started = 0;
+  EXPECT_THAT(decode(encode(entry)).status().message(), HasSubstr("by which process"));
+}
+
 TEST(EntryTest, ALaterVersionIsNamed) {
   Entry later = sample();
   later.version = 2;
   EXPECT_THAT(decode(encode(later)).status().message(), HasSubstr("of a later faultline"));
+}
+
+TEST(EntryTest, IsOverdueOnceItsGraceIsOver) {
+  const TimePoint end = sample().endsMonotonic;
+  EXPECT_FALSE(isOverdue(sample(), end));
+  EXPECT_FALSE(isOverdue(sample(), end + kUndoGrace));
+  EXPECT_TRUE(isOverdue(sample(), end + kUndoGrace + 1ns));
 }
 
 TEST(EntryTest, SaysWhoAndWhat) {
@@ -102,6 +130,38 @@ TEST_F(JournalTest, KeepsEntriesUntilTheyAreRemoved) {
   EXPECT_TRUE(kept->strange.empty());
 }
 
+TEST_F(JournalTest, IsMadeOnce) {
+  ASSERT_TRUE(journal_->create(sample()).ok());
+  Entry other = sample();
+  other.user = "bob";
+  EXPECT_EQ(journal_->create(other).code(), Code::kAlreadyExists);
+  const auto kept = journal_->read();
+  ASSERT_TRUE(kept.ok());
+  EXPECT_THAT(kept->entries, ::testing::ElementsAre(sample()));
+}
+
+TEST_F(JournalTest, WhatOthersMayHaveWrittenIsNotBelieved) {
+  ASSERT_TRUE(journal_->create(sample()).ok());
+  const std::string path = in(sample().id + ".json");
+  const auto why = [&] {
+    const auto kept = journal_->read();
+    if (!kept.ok() || kept->strange.size() != 1 || !kept->entries.empty()) return std::string();
+    return kept->strange.front().why;
+  };
+  EXPECT_EQ(why(), "");
+  for (const mode_t mode : {0664U, 0646U}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    EXPECT_THAT(why(), HasSubstr("others than root may write it")) << mode;
+  }
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  ASSERT_EQ(::chown(path.c_str(), 1000, 0), 0);
+  EXPECT_THAT(why(), HasSubstr("it belongs to user 1000"));
+  ASSERT_EQ(::chown(path.c_str(), 0, 0), 0);
+  EXPECT_EQ(why(), "");
+  std::filesystem::create_hard_link(path, folder_.path() / "another");
+  EXPECT_THAT(why(), HasSubstr("it has another name as well"));
+}
+
 TEST_F(JournalTest, WhatIsNoEntryIsToldAndLeftAlone) {
   std::ofstream(in("notes.txt")) << "hello";
   std::ofstream(in("1.json")) << encode(sample()).substr(0, 100);
@@ -124,6 +184,27 @@ TEST_F(JournalTest, OneAtATimeDecides) {
   EXPECT_EQ(journal_->lock(10ms).status().code(), Code::kDeadlineExceeded);
   lock->reset();
   EXPECT_TRUE(journal_->lock(10ms).ok());
+}
+
+TEST_F(JournalTest, OthersThanRootCannotHoldItsLock) {
+  for (auto place = std::filesystem::path(journal_->folder()); place != folder_.path();
+       place = place.parent_path()) {
+    ASSERT_EQ(::chmod(place.c_str(), 0755), 0);
+  }
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  const std::string path = in("lock");
+  std::ofstream(path) << "";  // as an earlier faultline has made it
+  ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
+  ASSERT_TRUE(journal_->lock(1s).ok());
+  constexpr uid_t kNobody = 65534;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(2);
+    ::_exit(::open(path.c_str(), O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(JournalTest, OthersThanRootMayNotChangeIt) {

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
+#include <thread>
 
 namespace faultline::safety {
 namespace {
@@ -43,12 +45,15 @@ class Model final : public Machine, public Records {
 
   int steps() const { return steps_; }
   void failAt(std::string step) { fails_ = std::move(step); }
+  /// What somebody else does while it is announced.
+  void meanwhile(std::function<void()> work) { meanwhile_ = std::move(work); }
 
   Status check(const Target&, const Operation& operation) override {
     return step("check", [&] {
       if (isQueue(operation) && world_.foreignQueue) {
         return errorf(Code::kAlreadyExists, "there is a queue that is not ours");
       }
+      if (!isQueue(operation) && world_.down) return errorf(Code::kUnavailable, "it is off");
       return okStatus();
     });
   }
@@ -78,27 +83,31 @@ class Model final : public Machine, public Records {
       return okStatus();
     });
   }
-  Result<nlohmann::json> configuration(const Target&) override {
+  Result<nlohmann::json> configuration(const Target&, bool loses) override {
     RETURN_IF_ERROR(step("note", [] { return okStatus(); }));
-    return nlohmann::json("whole");
+    return nlohmann::json(loses ? "whole" : "works");
   }
   Status settle(const Target&, const nlohmann::json& configuration) override {
     return step("settle", [&] {
-      EXPECT_EQ(configuration, nlohmann::json("whole"));
       if (world_.down) return errorf(Code::kDeadlineExceeded, "no carrier");
-      world_.configured = true;
+      if (configuration == nlohmann::json("whole")) world_.configured = true;
       return okStatus();
     });
   }
   Status run(const std::vector<std::string>& command, Duration) override {
     return step(command == kBefore ? "before" : "after", [&] {
-      EXPECT_TRUE(command == kBefore || !world_.down)
+      EXPECT_TRUE(command == kBefore || !world_.down || meanwhile_)
           << "the maintenance goes on while it is broken";
       EXPECT_FALSE(world_.journal.empty()) << "somebody must know of it";
       if (command == kBefore) ++world_.announcements;
       world_.announced = command == kBefore;
+      if (command == kBefore && meanwhile_) meanwhile_();
       return okStatus();
     });
+  }
+  Status create(const Entry& entry) override {
+    EXPECT_FALSE(world_.journal.contains(entry.id));
+    return write(entry);
   }
   Status write(const Entry& entry) override {
     return step("write", [&] {
@@ -132,10 +141,11 @@ class Model final : public Machine, public Records {
   bool behind_;
   int steps_ = 0;
   std::string fails_;
+  std::function<void()> meanwhile_;
 };
 
 Entry entryOf(std::vector<Operation> operations) {
-  Entry entry{.id = "1", .bootId = "b"};
+  Entry entry{.id = "1", .bootId = "b", .holder = {2, 3}};
   entry.operations = std::move(operations);
   entry.before = kBefore;
   entry.after = kAfter;
@@ -159,6 +169,9 @@ Status restore(World& world, Model& model) {
   }
   return okStatus();
 }
+
+/// Of a strike of one operation: check, note, write, before, and then the check again.
+constexpr int stepOfCheckAgain() { return 4; }
 
 /// Whether it came to its end.
 template <typename Work>
@@ -292,6 +305,43 @@ TEST(StrikeTest, InterruptedWhileItIsAnnouncedNothingIsStruck) {
   EXPECT_EQ(world.announcements, 1);
 }
 
+TEST(StrikeTest, WhatSomebodyElseDoesMeanwhileIsNotUndone) {
+  for (const bool killed : {false, true}) {
+    for (const bool queue : {false, true}) {
+      World world;
+      Model model(world, killed ? stepOfCheckAgain() : -1);
+      model.meanwhile([&] { (queue ? world.foreignQueue : world.down) = true; });
+      Entry entry = entryOf({LinkDown{}});
+      if (queue) entry.operations = {SendLimit{1000}};
+      if (queue) world.queue = true;  // what is there looks like ours
+      Status begun;
+      EXPECT_EQ(endsByItself([&] { begun = begin(model, model, entry); }), !killed);
+      EXPECT_TRUE(killed || !begun.ok());
+      EXPECT_EQ(world.journal.size(), killed ? 1u : 0u);
+      Model other(world);
+      other.meanwhile([] {});
+      EXPECT_TRUE(restore(world, other).ok());
+      EXPECT_EQ(world.down, !queue) << "that was an administrator's wish";
+      EXPECT_EQ(world.queue, queue) << "it is not ours";
+      EXPECT_FALSE(world.announced);
+      EXPECT_TRUE(world.journal.empty());
+    }
+  }
+}
+
+TEST(StrikeTest, ItEndsAsMuchLaterAsItsAnnouncementTook) {
+  World world;
+  Model model(world);
+  model.meanwhile([] { std::this_thread::sleep_for(20ms); });
+  Entry entry = entryOf({LinkDown{}});
+  entry.endsMonotonic = TimePoint(100s);
+  ASSERT_TRUE(begin(model, model, entry).ok());
+  const auto noted = decode(world.journal.begin()->second);
+  ASSERT_TRUE(noted.ok());
+  EXPECT_GE(noted->endsMonotonic, TimePoint(100s + 20ms));
+  EXPECT_EQ(noted->begun, 1);
+}
+
 TEST(StrikeTest, WhatOneOperationCannotUndoDoesNotKeepTheOthers) {
   World world;
   Model model(world);
@@ -311,6 +361,54 @@ TEST(StrikeTest, WhatIsForeignIsRefusedAndStays) {
   EXPECT_EQ(begin(model, model, entry).code(), Code::kAlreadyExists);
   EXPECT_TRUE(world.isAsBefore()) << world.toString();
   EXPECT_EQ(world.announcements, 0);
+}
+
+TEST(StrikeTest, WhatVlansAboveWouldLoseIsRefused) {
+  netlink::NetDevice port;
+  port.ifindex = 3;
+  port.name = "eth1";
+  netlink::NetDevice above;
+  above.ifindex = 7;
+  above.name = "eth1.5";
+  above.kind = "vlan";
+  above.peer_ifindex = 3;
+  const Status refused = refuseLossAbove({port, above}, 3);
+  EXPECT_EQ(refused.code(), Code::kUnavailable);
+  EXPECT_THAT(refused.message(), HasSubstr("eth1.5"));
+  EXPECT_TRUE(refuseLossAbove({port, above}, 7).ok()) << "on that one nothing sits";
+  netlink::NetDevice elsewhere = above;
+  elsewhere.peer_elsewhere = true;  // its number is of another namespace
+  EXPECT_TRUE(refuseLossAbove({port, elsewhere}, 3).ok());
+  above.kind = "macvlan";  // stays up
+  EXPECT_TRUE(refuseLossAbove({port, above}, 3).ok());
+}
+
+TEST(StrikeTest, WhatItDoesNotLoseItDoesNotPutBack) {
+  World world;
+  Model model(world);
+  Entry entry = entryOf({SendLimit{1000}});
+  ASSERT_TRUE(begin(model, model, entry).ok());
+  world.configured = false;  // somebody withdraws a route
+  EXPECT_TRUE(undo(model, model, entry).ok());
+  EXPECT_FALSE(world.configured);
+}
+
+TEST(StrikeTest, OnlyWhatWasBegunLasts) {
+  World world;
+  Model model(world);
+  Entry entry = entryOf({SendLimit{1000}, LinkDown{}});
+  entry.begun = 1;
+  world.down = true;  // somebody else's
+  EXPECT_FALSE(lasts(model, entry));
+  world.queue = true;
+  EXPECT_TRUE(lasts(model, entry));
+  world.queue = false;
+  entry.begun.reset();
+  EXPECT_TRUE(lasts(model, entry)) << "of an earlier faultline: it may be ours";
+  world.down = false;
+  EXPECT_FALSE(lasts(model, entry));
+  model.failAt("look");
+  EXPECT_TRUE(lasts(model, entry)) << "who knows";
 }
 
 TEST(StrikeTest, AnEntryOfAnotherBootIsClosedAndNotReplayed) {
