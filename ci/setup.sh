@@ -81,6 +81,19 @@ apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 "$@"
 }
 apt update
-apt install -y --no-install-recommends "${missing[@]}"
+# The laboratory starts its own sshd in its own namespaces: the machine's is neither started now nor at
+# the next boot, unless it was installed before.
+hush=""
+if [[ " ${missing[*]} " == *" openssh-server "* && -d /run/systemd/system ]]; then
+  hush=1
+  "${as_root[@]}" systemctl mask --runtime ssh.service ssh.socket
+fi
+installed=0
+apt install -y --no-install-recommends "${missing[@]}" || installed=$?
+if [[ -n $hush ]]; then
+  "${as_root[@]}" systemctl disable ssh.service ssh.socket || true
+  "${as_root[@]}" systemctl unmask --runtime ssh.service ssh.socket
+fi
+((installed == 0)) || exit "$installed"
 fetch_kernel "${1:-}"
 say "done"

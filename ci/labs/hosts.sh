@@ -85,6 +85,19 @@ done
 ip address add 10.0.0.254/24 dev br-mgmt
 echo "127.0.0.1 localhost" >/etc/hosts
 
+# within SECONDS WHAT COMMAND...: until the command succeeds; ends all with what was awaited where it does not.
+within() {
+  local limit=$((SECONDS + $1)) what=$2
+  shift 2
+  until "$@"; do
+    if ((SECONDS >= limit)); then
+      echo "hosts.sh: $what" >&2
+      exit 1
+    fi
+    sleep 0.005
+  done
+}
+
 # on NAME COMMAND...
 on() {
   nsenter --target "$(<"$LAB/pid/$1")" --net --mount --uts --ipc --pid -- "${@:2}"
@@ -98,15 +111,23 @@ port() {
   on "$1" ip link set "$2" up
 }
 
+# Whether the first process of a host waits: `outer` has made its namespaces. Fails for good with `outer`.
+is_there() {
+  kill -0 "$outer" 2>/dev/null || within 0 "the namespaces of $name cannot be made" false
+  first=$(tr -d ' ' 2>/dev/null <"/proc/$outer/task/$outer/children")
+  [[ -n $first && $(readlink "/proc/$first/exe") == */bash ]]
+}
+# Whether somebody listens on port 22 of a host.
+is_served() { grep -q ': 00000000:0016 00000000:0000 0A ' "/proc/$first/net/tcp"; }
+
 for ((host = 0; host < hosts; ++host)); do
   name=n$host
   # Its first process waits, and reaps what is left to it.
   unshare --net --mount --uts --ipc --pid --fork --kill-child=KILL --mount-proc \
     bash -c 'sleep infinity & while :; do wait; done' >/dev/null 2>&1 </dev/null &
   outer=$!
-  until first=$(<"/proc/$outer/task/$outer/children") && [[ -n $first ]] &&
-    [[ $(readlink "/proc/${first% }/exe") == */bash ]]; do sleep 0.005; done
-  echo "${first% }" >"$LAB/pid/$name"
+  within 30 "the first process of $name does not come" is_there
+  echo "$first" >"$LAB/pid/$name"
   on "$name" hostname "$name"
   on "$name" mount -t sysfs sys /sys
   on "$name" ip link set lo up
@@ -119,6 +140,7 @@ for ((host = 0; host < hosts; ++host)); do
   echo "10.0.0.$((host + 1)) $name" >>/etc/hosts
   # By its full path: it executes itself again.
   on "$name" "$(command -v sshd)" -f "$LAB/sshd_config" -h "$LAB/host.$name" -E "$LAB/sshd.$name.log"
+  within 30 "sshd of $name does not listen" is_served
 done
 
 {

@@ -36,6 +36,10 @@ namespace {
 constexpr Duration kSetupBudget = 30s;
 // One that has closed its messages is on its way out: its exit status comes soon.
 constexpr Duration kExitBudget = 200ms;
+// For a last word to a controller that does not read.
+constexpr Duration kLastWordBudget = 500ms;
+// For the run before this one to have ended: its agent ends what it has started.
+constexpr Duration kLockBudget = 5s;
 
 /// What a child says; an error when it says what only others say of it.
 template <typename Protocol>
@@ -50,7 +54,13 @@ class Agent {
       : controller_(controller), rails_(rails) {}
   Status setUp();
   Status serve();
-  Status tell(const wire::FromAgent& message) { return controller_.send(wire::toJson(message)); }
+  Status tell(const wire::FromAgent& message) {
+    const Status told = controller_.send(wire::toJson(message));
+    deaf_ = deaf_ || !told.ok();
+    return told;
+  }
+  /// Ends ranks, and then says why, if the controller may still hear it.
+  void leave(const std::string& why);
 
  private:
   struct Job {
@@ -91,7 +101,8 @@ class Agent {
   std::map<int, launch::Process> faults_;  // holders
   std::optional<PortCounters> counters_;   // that are told again and again
   UniqueFd lock_;
-  Duration lease_{};  // 0: none
+  bool deaf_ = false;  // the controller cannot be told anything
+  Duration lease_{};   // 0: none
   TimePoint heard_ = now();
 };
 
@@ -111,11 +122,22 @@ Status Agent::setUp() {
     if (!network_) return Status::fromErrno(errno, "open " + networkFile_);
   }
   if (!setup.lock.empty()) {
-    ASSIGN_OR_RETURN(lock_, holdHost(setup.lock));
+    ASSIGN_OR_RETURN(lock_, holdHost(setup.lock, kLockBudget));
   }
   lease_ = setup.lease;
   heard_ = now();
   return tell(wire::AgentReady{});
+}
+
+void Agent::leave(const std::string& why) {
+  for (auto& [id, rank] : relayed_) rank.kill();
+  for (auto& [id, rank] : ranks_) (void)rank.signal(SIGKILL);
+  relayed_.clear();
+  ranks_.clear();
+  if (deaf_) return;
+  const TimePoint deadline = now() + kLastWordBudget;
+  (void)controller_.send(wire::toJson(wire::FromAgent(wire::AgentError{why})), {},
+                         [deadline] { return now() >= deadline; });
 }
 
 Duration Agent::untilSomethingIsDue() const {
@@ -140,7 +162,10 @@ Status Agent::serve() {
     for (auto& [id, rank] : ranks_) ready.push_back({rank.pidFd(), POLLIN, 0});
     for (auto& [id, rank] : relayed_) rank.addTo(ready);
     for (auto& [id, holder] : faults_) ready.push_back({holder.messages().fd(), POLLIN, 0});
-    const Duration pause = untilSomethingIsDue();
+    Duration pause = untilSomethingIsDue();
+    for (auto& [id, rank] : relayed_) {
+      if (rank.hasMore()) pause = Duration::zero();
+    }
     const timespec wait{.tv_sec = duration_cast<std::chrono::seconds>(pause).count(),
                         .tv_nsec = (pause % 1s).count()};
     if (::ppoll(ready.data(), ready.size(), pause == Duration::max() ? nullptr : &wait, nullptr) <
@@ -375,7 +400,7 @@ Status serve(launch::MessageChannel& controller, const LookAtRails& rails) {
   Agent agent(controller, rails);
   Status status = agent.setUp();
   if (status.ok()) status = agent.serve();
-  (void)agent.tell(wire::AgentError{status.message()});
+  agent.leave(status.message());
   return status;
 }
 

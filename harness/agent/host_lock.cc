@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <thread>
 
 namespace faultline::agent {
 namespace {
+
+constexpr Duration kLockPause = 20ms;
 
 struct Name {
   sockaddr_un address{};
@@ -40,15 +43,20 @@ std::string holderOf(const Name& name) {
 
 }  // namespace
 
-Result<UniqueFd> holdHost(const std::string& name) {
+Result<UniqueFd> holdHost(const std::string& name, Duration budget) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return Status::fromErrno(errno, "open a socket for the lock of a host");
   const Name own = nameOf(name);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own.address), own.size) != 0) {
+  const TimePoint deadline = now() + budget;
+  while (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own.address), own.size) != 0) {
     if (errno != EADDRINUSE) return Status::fromErrno(errno, "lock the host");
-    return errorf(Code::kAlreadyExists,
-                  "another run uses this host{}: wait until it is over, or use others",
-                  holderOf(own));
+    if (now() >= deadline) {
+      return errorf(Code::kAlreadyExists,
+                    "another run uses this host{}, or this run by another name: wait until it is "
+                    "over, or use others",
+                    holderOf(own));
+    }
+    std::this_thread::sleep_for(kLockPause);
   }
   constexpr int kWaiting = 8;  // who asks who holds it
   if (::listen(socket.get(), kWaiting) != 0) return Status::fromErrno(errno, "lock the host");

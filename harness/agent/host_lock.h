@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 
@@ -9,7 +10,7 @@ namespace faultline::agent {
 
 /// Holds a name on the network namespace of the calling thread, until the descriptor is closed or
 /// its process dies: nothing is left behind. kAlreadyExists, with the process that holds it, where
-/// somebody does.
-Result<UniqueFd> holdHost(const std::string& name);
+/// somebody still does after `budget`.
+Result<UniqueFd> holdHost(const std::string& name, Duration budget);
 
 }  // namespace faultline::agent

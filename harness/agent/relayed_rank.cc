@@ -5,11 +5,22 @@
 
 #include <array>
 #include <cerrno>
+#include <limits>
 
 #include "base/json.h"
 #include "base/limits.h"
 
 namespace faultline::agent {
+namespace {
+
+// One that says or prints something without end leaves others their turn.
+constexpr int kMessagesAtOnce = 64;
+constexpr std::size_t kLoggedAtOnce = 64 << 10;
+// One that has ended adds nothing; who has inherited its pipe may.
+constexpr int kAllMessages = std::numeric_limits<int>::max();
+constexpr std::size_t kLargestPipe = 1 << 20;
+
+}  // namespace
 
 Result<RelayedRank> RelayedRank::start(const wire::StartRank& message, int namespaceFd) {
   int ends[2];
@@ -44,14 +55,15 @@ void RelayedRank::addTo(std::vector<pollfd>& waiting) {
 Result<std::optional<std::string>> RelayedRank::pump(int job, const Tell& tell) {
   // Looked at first: what it has said before its end is all there then.
   ASSIGN_OR_RETURN(const std::optional<launch::ExitStatus> ended, process_.tryWait());
-  RETURN_IF_ERROR(passMessages(job, tell));
-  RETURN_IF_ERROR(passLog(tell));
+  RETURN_IF_ERROR(passMessages(job, tell, ended ? kAllMessages : kMessagesAtOnce));
+  RETURN_IF_ERROR(passLog(tell, ended ? kLargestPipe : kLoggedAtOnce));
   if (!ended) return std::optional<std::string>();
   return std::optional(broken_.empty() ? ended->toString() : broken_);
 }
 
-Status RelayedRank::passMessages(int job, const Tell& tell) {
-  while (!silent_) {
+Status RelayedRank::passMessages(int job, const Tell& tell, int most) {
+  more_ = false;
+  for (int passed = 0; !silent_ && passed < most; ++passed) {
     auto message = process_.messages().receive();
     if (!message.ok()) {
       silent_ = true;
@@ -63,14 +75,16 @@ Status RelayedRank::passMessages(int job, const Tell& tell) {
     if (!*message) return okStatus();
     RETURN_IF_ERROR(tell(wire::RankSaid{job, launch::MessageChannel::textOf(**message)}));
   }
+  more_ = !silent_;
   return okStatus();
 }
 
-Status RelayedRank::passLog(const Tell& tell) {
+Status RelayedRank::passLog(const Tell& tell, std::size_t most) {
   std::array<char, 4096> bytes;
-  while (log_) {
+  for (std::size_t passed = 0; log_ && passed < most;) {
     const ssize_t size = ::read(log_.get(), bytes.data(), bytes.size());
     if (size > 0) {
+      passed += static_cast<std::size_t>(size);
       RETURN_IF_ERROR(
           tell(wire::Logged{std::string(bytes.data(), static_cast<std::size_t>(size))}));
     } else if (size == 0) {

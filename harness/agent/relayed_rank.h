@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,18 +31,22 @@ class RelayedRank {
   void addTo(std::vector<pollfd>& waiting);
 
   using Tell = std::function<Status(const wire::FromAgent& message)>;
-  /// Passes on what there is; how it has ended, after the last of it. One that says what is no
-  /// message is ended. Errors are those of `tell`.
+  /// Whether there may be more to pass on than what is waited for.
+  bool hasMore() const { return more_; }
+  /// Passes on what there is, or a part of much, with which it is to be called again; how it has
+  /// ended, after the last of it. One that says what is no message is ended. Errors are those of
+  /// `tell`.
   Result<std::optional<std::string>> pump(int job, const Tell& tell);
 
  private:
   RelayedRank(launch::Process process, UniqueFd log)
       : process_(std::move(process)), log_(std::move(log)) {}
-  Status passMessages(int job, const Tell& tell);
-  Status passLog(const Tell& tell);
+  Status passMessages(int job, const Tell& tell, int most);
+  Status passLog(const Tell& tell, std::size_t most);
 
   launch::Process process_;
   UniqueFd log_;
+  bool more_ = false;
   bool silent_ = false;  // it has closed its messages, or says what nobody understands
   std::string broken_;
 };

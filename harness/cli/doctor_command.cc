@@ -34,7 +34,18 @@ Json toJson(const std::vector<MachineCheck>& checks) {
   return {{"quickstart", canRunQuickstart(checks)}, {"checks", std::move(rows)}};
 }
 
+std::size_t longestWord(std::string_view text) {
+  std::size_t longest = 0;
+  while (!text.empty()) {
+    const std::size_t word = std::min(text.find(' '), text.size());
+    longest = std::max(longest, word);
+    text.remove_prefix(std::min(text.size(), word + 1));
+  }
+  return longest;
+}
+
 void printText(const std::vector<MachineCheck>& checks) {
+  constexpr std::size_t kTextWidth = 100;
   constexpr std::size_t kStateWidth = 8;
   constexpr std::size_t kLabelWidth = 12;
   std::size_t nameWidth = 0;
@@ -55,7 +66,13 @@ void printText(const std::vector<MachineCheck>& checks) {
     const std::string text = check.ok && check.found.empty() ? check.neededFor : check.found;
     const std::string start = fmt::format("  {:<{}} {:<{}} ", check.ok ? "ok" : "missing",
                                           kStateWidth, check.name, nameWidth);
-    std::cout << start << wrapText(text, textColumn) << '\n';
+    if (longestWord(text) + textColumn <= kTextWidth) {
+      std::cout << start << wrapText(text, textColumn) << '\n';
+    } else {  // a path, which cannot be wrapped, below its name
+      std::cout << fmt::format("  {:<{}} {}\n{:{}}", check.ok ? "ok" : "missing", kStateWidth,
+                               check.name, "", 2 + kStateWidth + 1)
+                << wrapText(text, 2 + kStateWidth + 1) << '\n';
+    }
     if (check.ok) continue;
     row("needed for", check.neededFor);
     row("without it", check.cost);

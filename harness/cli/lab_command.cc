@@ -140,10 +140,10 @@ int runLab(const LabOptions& options) {
   if (const auto entered = launch::enterPrivileges(); !entered.ok()) {
     return fail(kLabVerb, entered.status(), kExitCannotRun);
   }
-  std::cerr << fmt::format("booting {} hosts with {} rails, kernel {}\n", spec.hosts, spec.rails,
-                           files->kernel.version);
   auto interrupt = run::Interrupt::watch();
   if (!interrupt.ok()) return fail(kLabVerb, interrupt.status(), kExitCannotRun);
+  std::cerr << fmt::format("booting {} hosts with {} rails, kernel {}\n", spec.hosts, spec.rails,
+                           files->kernel.version);
   const GiveUp giveUp = [&interrupt] { return interrupt->pending(); };
   const auto failed = [&](const Status& status) {
     return fail(kLabVerb, status,

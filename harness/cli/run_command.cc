@@ -411,7 +411,7 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
             {"faultline run scenarios/quickstart.yaml",
              "faultline run --strategy fault_free,hot_repair --repeat 6 scenarios/quickstart.yaml",
              "faultline run --dry-run scenarios/quickstart.yaml",
-             "faultline run --cluster my_hosts.yaml scenarios/quickstart.yaml",
+             "faultline run --cluster my_hosts.yaml scenarios/hosts.yaml",
              "faultline run --fail-fast --budget 10min --out result my.yaml",
              "faultline init --program './train.sh' | faultline run -"},
             "0 all expectations hold, 1 one fails or a job did not survive, 2 usage or scenario "

@@ -173,6 +173,7 @@ Status RankJob::startRanks(bool restart) {
 }
 
 void RankJob::lost(const std::string& what) {
+  if (stage_ == Stage::kFinished) return;  // all has been said
   const bool started = stage_ != Stage::kSettingUp;
   fail(reports::RunStatus::kFailed,
        started ? fmt::format("{}, {:.2f} s after the start", what, toSeconds(now() - start()))

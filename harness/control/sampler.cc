@@ -21,6 +21,11 @@ Sampler::Sampler(site::Cluster& cluster)
 Status Sampler::sample(TimePoint when) {
   RETURN_IF_ERROR(read_(now_));
   if (last_.empty()) last_ = now_;
+  // Those of an interface that has gone, or come anew, say nothing until they are beyond it.
+  for (std::size_t i = 0; i < std::min(now_.size(), last_.size()); ++i) {
+    now_[i].tx_bytes = std::max(now_[i].tx_bytes, last_[i].tx_bytes);
+    now_[i].rx_bytes = std::max(now_[i].rx_bytes, last_[i].rx_bytes);
+  }
   if (when >= start_) {
     // They moved between two readings, of which the second may be in the next bin by a little.
     const TimePoint middle = std::max(start_, readAt_) + (when - std::max(start_, readAt_)) / 2;

@@ -144,7 +144,7 @@ Result<SessionResult> Session::execute() {
   const bool begun = status.ok();
   if (begun) status = loop();
   // What is left of it is enough for a result that says so.
-  const bool lost = begun && !status.ok() && !run_.cluster->lost().empty();
+  bool lost = begun && !status.ok() && !run_.cluster->lost().empty();
   if (lost) {
     job_->lost(run_.cluster->lost());
     status = okStatus();
@@ -155,6 +155,12 @@ Result<SessionResult> Session::execute() {
   }
   const Status back = takeDown(status.ok() && !interrupted_ && !lost);
   if (run_.faults && run_.faults->wasStopped() && !interrupted_) interrupt();
+  // Ranks may have failed of it before it was known.
+  if (begun && !lost && !interrupted_ && !run_.cluster->lost().empty()) {
+    lost = true;
+    job_->lost(run_.cluster->lost());
+    status = okStatus();
+  }
   if (status.ok() && (interrupted_ || lost) && back.code() != Code::kNotRestored) {
     result.trouble = back.message();
   } else {

@@ -7,7 +7,6 @@
 #include "base/units.h"
 #include "harness/scenario/language_table.h"
 #include "harness/scenario/record_reader.h"
-#include "harness/scenario/text_check.h"
 #include "harness/site/kinds/kinds.h"
 
 namespace faultline::scenario {

@@ -25,6 +25,7 @@ namespace {
 // Of questions for a node's clock: a busy one answers late, and the best of some is kept.
 constexpr Duration kClockInterval = 250ms;
 constexpr Duration kReadyPause = 20ms;
+constexpr int kMostAtOnce = 256;  // messages of an agent
 
 void toOurs(wire::HolderAnswer& answer, const ClockOffset& clock) {
   const TimePoint heard = now();
@@ -111,7 +112,13 @@ Status Agents::tell(int node, const wire::ToAgent& message, std::span<const int>
   if (found == agents_.end()) return errorf(Code::kNotFound, "node {} has no agent", node);
   Agent& agent = found->second;
   RETURN_IF_ERROR(agent.lost);
-  const Status sent = agent.channel.send(wire::toJson(message), descriptors);
+  const GiveUp tooLate = [&, began = now(), ending = std::optional<TimePoint>()]() mutable {
+    if (agent.lease > Duration::zero() && now() - began >= agent.lease) return true;
+    if (!giveUp_ || !giveUp_()) return false;
+    if (!ending) ending = now();
+    return now() - *ending >= kLastPatience;
+  };
+  const Status sent = agent.channel.send(wire::toJson(message), descriptors, tooLate);
   if (sent.ok()) return okStatus();
   return lose(agent, node, "cannot be told anything any more: " + sent.message());
 }
@@ -139,6 +146,7 @@ Status Agents::listen(Duration timeout, std::span<pollfd> others) {
   waiting.push_back({besideFd_, POLLIN, 0});
   for (const auto& [node, agent] : agents_) {
     waiting.push_back({agent.lost.ok() ? agent.channel.fd() : -1, POLLIN, 0});
+    if (agent.lost.ok() && agent.more) timeout = Duration::zero();
   }
   const timespec pause{.tv_sec = duration_cast<std::chrono::seconds>(timeout).count(),
                        .tv_nsec = (timeout % 1s).count()};
@@ -153,7 +161,9 @@ Status Agents::listen(Duration timeout, std::span<pollfd> others) {
   for (auto& [node, agent] : agents_) {
     ++next;
     Status status = agent.lost;
-    if (next->revents != 0 && status.ok()) status = take(node, agent);
+    if (status.ok() && (next->revents != 0 || agent.more)) {
+      status = take(node, agent);
+    }
     // Only now: what has come meanwhile is its sign of life.
     if (status.ok() && isSilent(agent)) {
       status =
@@ -165,7 +175,9 @@ Status Agents::listen(Duration timeout, std::span<pollfd> others) {
 }
 
 Status Agents::take(int node, Agent& agent) {
-  for (;;) {
+  // One that never stops talking must leave others, and who has called, their turn.
+  agent.more = false;
+  for (int taken = 0; taken < kMostAtOnce; ++taken) {
     Result<std::optional<json>> message = agent.channel.receive();
     if (!message.ok()) {
       return lose(agent, node, "is not heard any more: " + message.status().message());
@@ -178,6 +190,8 @@ Status Agents::take(int node, Agent& agent) {
     }
     RETURN_IF_ERROR(received(node, agent, std::move(*said)));
   }
+  agent.more = true;
+  return okStatus();
 }
 
 Status Agents::received(int node, Agent& agent, wire::FromAgent message) {

@@ -137,6 +137,7 @@ class Agents {
     ClockOffset clock;
     bool ready = false;
     TimePoint heard{};  // the latest that it has said
+    bool more = false;  // something may have come already that is not taken yet
     Status lost{};
     bool estimated = false;                               // its clock is
     std::optional<TimePoint> clockAsked{};                // and not answered yet

@@ -1,11 +1,15 @@
 #include "injector/netlink/message.h"
 
+#include <cstddef>
 #include <cstdlib>
 #include <string>
 #include <utility>
 
 namespace faultline::netlink {
 namespace {
+
+// For the attributes that come behind a payload.
+constexpr std::size_t kRoom = 4096;
 
 void require(bool success) {
   if (!success) std::abort();  // out of memory while building a message of a few hundred bytes
@@ -18,7 +22,7 @@ Message::Message(int type, int flags) : message_(nlmsg_alloc_simple(type, flags)
 }
 
 Message::Message(int type, int flags, std::string_view payload)
-    : message_(nlmsg_alloc_size(NLMSG_SPACE(payload.size()))) {
+    : message_(nlmsg_alloc_size(NLMSG_SPACE(payload.size()) + kRoom)) {
   require(message_ != nullptr &&
           nlmsg_put(message_, NL_AUTO_PORT, NL_AUTO_SEQ, type, 0, flags) != nullptr);
   append(payload.data(), payload.size());

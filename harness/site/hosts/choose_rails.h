@@ -24,9 +24,8 @@ struct Choice {
 /// carrier and an address, is Ethernet or InfiniBand, physical or a veth, is not the management
 /// network nor on the way to the default gateway, and has a subnet in which each host has one;
 /// fastest first, then those with RDMA devices, then in the order of the first host's PCI addresses
-/// and names. Of those only the fastest are taken, unless a
-/// number of them is asked for. kNotFound with what is missing and where, kInvalidArgument for a
-/// name that no interface has. Pure.
+/// and names. Of those only the fastest are taken, unless a number of them is asked for. kNotFound
+/// with what is missing and where, kInvalidArgument for a name that no interface has. Pure.
 Result<Choice> chooseRails(const HostsSpec& spec, const std::vector<wire::HostFacts>& facts);
 
 /// Of hosts that are all this machine: addresses of loopback. Pure.

@@ -107,7 +107,7 @@ Status Cluster::listenUntil(const Done& done, const GiveUp& giveUp, const char* 
 Status Cluster::addAgents(const GiveUp& giveUp) {
   for (int host = 0; host < hosts(); ++host) {
     // Of this machine the first stands for all, and the clock is ours.
-    const std::string lock = isLocal() ? (host == 0 ? "local" : "") : "host";
+    const std::string lock = isLocal() && host > 0 ? "" : "host";
     const site::ClockOffset clock = isLocal() ? site::ClockOffset::same() : site::ClockOffset();
     RETURN_IF_ERROR(agents_.add(host, connections_[static_cast<std::size_t>(host)].takeChannel(),
                                 clock, {.lock = lock, .lease = spec_.lease}));
@@ -141,9 +141,13 @@ Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
   Connection& connection = connections_[static_cast<std::size_t>(host)];
   const std::string who = isLocal() ? "its agent" : "ssh";
   std::string why = fmt::format("host {} (node {}) is lost: its agent {}", name(host), host, what);
-  // One that hangs, perhaps, ends with its lifeline, or its lease.
-  if (lives) connection.hangUp();
-  if (!lives) why += fmt::format(" ({}: {})", who, connection.howItEnded());
+  // Whatever it does now ends with its lifeline, or its lease.
+  connection.hangUp();
+  if (!lives) {
+    const TimePoint before = now();
+    why += fmt::format(" ({}: {})", who, connection.howItEnded(exitBudget_));
+    exitBudget_ = std::max(exitBudget_ - (now() - before), Duration::zero());
+  }
   if (lost_.empty()) lost_ = why;
   return Status(Code::kUnavailable, why);
 }

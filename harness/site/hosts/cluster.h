@@ -49,7 +49,8 @@ class Cluster final : public site::Cluster {
   std::vector<wire::HostFacts> facts_;
   std::vector<Connection> connections_;
   site::Agents agents_;
-  std::string lost_;  // the first host that was
+  std::string lost_;                               // the first host that was
+  Duration exitBudget_ = Connection::kExitBudget;  // what is left of it for all that are lost
 };
 
 }  // namespace faultline::hosts

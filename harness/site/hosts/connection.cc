@@ -20,8 +20,6 @@ namespace {
 
 constexpr off_t kMostErrors = 1 << 20;
 constexpr std::size_t kErrorTail = 500;
-// One that has closed its output is on its way out.
-constexpr Duration kExitBudget = 500ms;
 
 /// Somebody else's errors must neither stop them nor fill this machine.
 Result<UniqueFd> makeErrors() {
@@ -74,24 +72,30 @@ Result<Connection> Connection::start(const std::string& host,
 }
 
 std::optional<Status> Connection::greeted() {
+  constexpr int kMostReads = 4;  // other hosts have their turn
   std::array<char, 4096> bytes;
-  for (;;) {
+  const std::size_t before = said_.size();
+  bool ended = false;
+  for (int reads = 0; reads < kMostReads && !ended;) {
     const ssize_t size = ::recv(near_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && errno == EAGAIN) return std::nullopt;
-    if (size <= 0) {
-      const std::string before =
-          said_.empty() ? "" : fmt::format(", after it said '{}'", excerpt(said_));
-      return errorf(Code::kUnavailable, "host {}: no agent is there{}: {}", host_, before,
-                    howItEnded());
-    }
-    said_.append(bytes.data(), static_cast<std::size_t>(size));
+    if (size < 0 && errno == EAGAIN) break;
+    ended = size <= 0;
+    if (!ended) said_.append(bytes.data(), static_cast<std::size_t>(size));
+    ++reads;
+  }
+  if (said_.size() > before) {
     if (auto status = readGreeting(said_, host_)) return status;
   }
+  if (!ended) return std::nullopt;
+  const std::string words =
+      said_.empty() ? "" : fmt::format(", after it said '{}'", excerpt(said_));
+  return errorf(Code::kUnavailable, "host {}: no agent is there{}: {}", host_, words,
+                howItEnded(kExitBudget));
 }
 
-std::string Connection::howItEnded() {
-  const auto ended = process_.waitFor(kExitBudget);
+std::string Connection::howItEnded(Duration budget) {
+  const auto ended = process_.waitFor(budget);
   const std::string how = ended.ok() ? ended->toString() : "it still runs";
   const off_t end = ::lseek(errors_.get(), 0, SEEK_CUR);  // up to which it has been written
   const off_t begin = std::max<off_t>(0, end - static_cast<off_t>(kErrorTail));

@@ -28,9 +28,11 @@ class Connection {
   /// The channel to an agent that has greeted.
   launch::MessageChannel takeChannel() { return launch::MessageChannel(std::move(near_)); }
 
-  /// What its errors say, the last of it on one line, with how it ended: "exit code 255, 'ssh:
-  /// connect to host ...'".
-  std::string howItEnded();
+  /// One that has closed its output is on its way out.
+  static constexpr Duration kExitBudget = 500ms;
+  /// What its errors say, the last of it on one line, with how it ended, which is waited for:
+  /// "exit code 255, 'ssh: connect to host ...'".
+  std::string howItEnded(Duration budget);
 
   /// Lets the agent see the end of its input, and does not wait.
   void hangUp();

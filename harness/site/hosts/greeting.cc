@@ -14,6 +14,7 @@ namespace faultline::hosts {
 namespace {
 
 constexpr std::size_t kMostBefore = 64 << 10;  // more is no banner
+constexpr std::size_t kLongestGreeting = 256;  // behind the mark
 constexpr std::size_t kLongestExcerpt = 200;
 
 }  // namespace
@@ -36,7 +37,11 @@ std::optional<Status> readGreeting(std::string_view said, const std::string& hos
   }
   std::string_view line = said.substr(mark + wire::kGreetingMark.size());
   const std::size_t end = line.find('\n');
-  if (end == std::string_view::npos) return std::nullopt;
+  if (end == std::string_view::npos && line.size() <= kLongestGreeting) return std::nullopt;
+  if (end == std::string_view::npos) {
+    return errorf(Code::kUnavailable, "host {} greets with '{}', which does not end", host,
+                  excerpt(line));
+  }
   if (mark > 0) {
     return errorf(Code::kUnavailable,
                   "host {} says '{}' before the agent: something prints when ssh runs a command "
@@ -54,13 +59,14 @@ std::optional<Status> readGreeting(std::string_view said, const std::string& hos
     return errorf(Code::kUnavailable, "host {} greets with '{}', which is no version", host,
                   excerpt(line));
   }
-  if (version != wire::kAgentVersion) {
+  // Messages of one version may still be followed by other deeds.
+  if (version != wire::kAgentVersion || line.substr(0, space) != versionNumber()) {
     return errorf(
         Code::kUnavailable,
         "host {} has faultline {}, whose agents speak version {} of the messages; here is "
         "{} with version {}: install the same one on both, or name its path there by "
         "'program'",
-        host, line.substr(0, space), version, versionNumber(), wire::kAgentVersion);
+        host, excerpt(line.substr(0, space)), version, versionNumber(), wire::kAgentVersion);
   }
   if (behind.empty()) return okStatus();
   return errorf(Code::kUnavailable, "host {} says '{}' after the agent's greeting", host,

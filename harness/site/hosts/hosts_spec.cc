@@ -49,6 +49,13 @@ std::string shellWord(std::string_view word) {
   return text + "'";
 }
 
+/// The same, but for a home at its beginning, which the shell there fills in.
+std::string programWord(std::string_view program) {
+  constexpr std::string_view kHome = "~/";
+  if (!program.starts_with(kHome)) return shellWord(program);
+  return std::string(kHome) + shellWord(program.substr(kHome.size()));
+}
+
 }  // namespace
 
 constinit const std::array<site::Setting, 6> kSettings{{
@@ -112,6 +119,11 @@ std::vector<site::Refusal> check(const HostsSpec& spec) {
     refuse(kHosts, fmt::format("hosts: '{}' is no name of a host", name));
     break;
   }
+  // Often written so; a path may have spaces.
+  if (spec.ssh.size() == 1 && spec.ssh.front().find(" -") != std::string::npos) {
+    refuse(kSsh,
+           fmt::format("ssh: '{}' is one word: write a list, [ssh, -F, FILE]", spec.ssh.front()));
+  }
   const bool named = !spec.railChoice.names.empty() || !spec.railChoice.byNode.empty();
   if (spec.launcher == Launcher::kLocal && named) {
     refuse(kRails,
@@ -150,14 +162,15 @@ std::vector<std::string> agentCommand(const HostsSpec& spec, const std::string& 
                                       const std::string& ownProgram) {
   const std::string program = spec.program.empty() ? ownProgram : spec.program;
   if (spec.launcher == Launcher::kLocal) return {program, "agent", "--stdio"};
-  std::vector<std::string> command = spec.ssh;
-  // No terminal, whose end would turn bytes into others; nobody is there to be asked for a
-  // password.
-  for (const char* const option : {"-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"}) {
-    command.emplace_back(option);
-  }
+  // Before those of the user, as ssh takes the first value: no terminal, whose end would turn bytes
+  // into others; nobody is there to be asked for a password; and neither ports nor keys nor the
+  // screen of this machine are opened to a host, as for a login perhaps.
+  std::vector<std::string> command{
+      spec.ssh.front(), "-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ClearAllForwardings=yes"};
+  command.insert(command.end(), spec.ssh.begin() + 1, spec.ssh.end());
+  command.insert(command.end(), {"-o", "ConnectTimeout=10"});
   command.push_back(host);
-  command.push_back(fmt::format("exec {} agent --stdio", shellWord(program)));
+  command.push_back(fmt::format("exec {} agent --stdio", programWord(program)));
   return command;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 
 #include "harness/agent/host_facts.h"
 #include "harness/agent/host_lock.h"
@@ -54,15 +55,28 @@ TEST(HostFactsTest, OfThisMachine) {
 
 TEST(HostLockTest, OneAtATimeAndTheHolderIsNamed) {
   const std::string name = "test-" + std::to_string(::getpid());
-  auto first = holdHost(name);
+  auto first = holdHost(name, 0s);
   ASSERT_TRUE(first.ok()) << first.status().message();
-  const auto second = holdHost(name);
+  const auto second = holdHost(name, 0s);
   EXPECT_EQ(second.status().code(), Code::kAlreadyExists);
   EXPECT_THAT(second.status().message(),
               HasSubstr("another run uses this host (process " + std::to_string(::getpid())));
-  EXPECT_TRUE(holdHost(name + "-other").ok());
+  EXPECT_TRUE(holdHost(name + "-other", 0s).ok());
   first->reset();
-  EXPECT_TRUE(holdHost(name).ok()) << "gone with its holder";
+  EXPECT_TRUE(holdHost(name, 0s).ok()) << "gone with its holder";
+}
+
+TEST(HostLockTest, TheEndOfTheHolderIsWaitedFor) {
+  const std::string name = "test-wait-" + std::to_string(::getpid());
+  auto first = holdHost(name, 0s);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  std::thread holder([&first] {
+    std::this_thread::sleep_for(100ms);
+    first->reset();
+  });
+  const auto second = holdHost(name, 60s);
+  holder.join();
+  EXPECT_TRUE(second.ok()) << second.status().message();
 }
 
 TEST(PortCountersTest, AreInTheOrderAskedForAndZeroOfWhatIsNotThere) {

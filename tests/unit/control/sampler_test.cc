@@ -33,10 +33,11 @@ class SamplerTest : public ::testing::Test {
   Duration now_{};
   int read_ = 0;
   bool broken_ = false;
+  bool gone_ = false;  // its interface is
   Sampler sampler_{1, 1, [this](std::vector<site::RailCounters>& counters) {
                      ++read_;
                      if (broken_) return Status(Code::kIo, "no counters");
-                     counters.assign(1, {.tx_bytes = sentAfter(now_), .rx_bytes = 0});
+                     counters.assign(1, {.tx_bytes = gone_ ? 0 : sentAfter(now_), .rx_bytes = 0});
                      return okStatus();
                    }};
 };
@@ -54,6 +55,17 @@ TEST_F(SamplerTest, WhoLooksALittleLateLosesNoBinOfItsBytes) {
   keepUp(Sampler::kBin + 1ms, Sampler::kBin + 1ms);
   keepUp(2 * Sampler::kBin + 3ms, 2 * Sampler::kBin + 3ms);
   EXPECT_THAT(sent(), ElementsAre(2100, 2200));
+}
+
+TEST_F(SamplerTest, AnInterfaceThatIsGoneHasSentNothingMore) {
+  sampler_.start(begin_);
+  keepUp(1ms, Sampler::kBin);
+  const std::int64_t before = sampler_.totals().at(0).tx_bytes;
+  EXPECT_GT(before, 0);
+  gone_ = true;
+  keepUp(Sampler::kBin + 1ms, 2 * Sampler::kBin);
+  EXPECT_THAT(sent(), ElementsAre(before, 0));
+  EXPECT_EQ(sampler_.totals().at(0).tx_bytes, before);
 }
 
 TEST_F(SamplerTest, ReadInBetweenItIsTheSame) {

@@ -68,6 +68,42 @@ class AgentsTest : public ::testing::Test {
   std::map<int, launch::MessageChannel> far_;
 };
 
+TEST_F(AgentsTest, WhoDoesNotReadKeepsNobodyWhoWantsToGo) {
+  add(0, ClockOffset::same());
+  agents_.giveUpWhen([] { return true; });
+  const TimePoint begin = now();
+  Status told;
+  constexpr int kFarTooMuch = 1000;
+  for (int i = 0; i < kFarTooMuch && told.ok(); ++i) {
+    told = agents_.startRelayedRank(0, {}, std::string(100'000, 'x')).status();
+  }
+  EXPECT_THAT(told.message(), HasSubstr("cannot be told anything any more"));
+  EXPECT_LT(now() - begin, launch::MessageChannel::kSendTimeout);
+}
+
+TEST_F(AgentsTest, OneThatNeverStopsTalkingLeavesTheCallerItsTurn) {
+  add(0, ClockOffset::same());
+  say(0, wire::AgentReady{});
+  ASSERT_TRUE(agents_.awaitReady(10s).ok());
+  const auto job = agents_.startRelayedRank(0, {}, "x");
+  ASSERT_TRUE(job.ok());
+  constexpr int kWords = 700;
+  for (int i = 0; i < kWords; ++i) say(0, wire::RankSaid{*job, std::to_string(i)});
+  ASSERT_TRUE(agents_.listen(10s).ok());
+  int heard = 0;
+  const auto hear = [&] {
+    while (const auto said = agents_.rankSaid(*job)) EXPECT_EQ(*said, heard++);
+  };
+  hear();
+  EXPECT_GT(heard, 0);
+  EXPECT_LT(heard, kWords) << "all of it at once";
+  for (int rounds = 0; rounds < 10; ++rounds) {
+    ASSERT_TRUE(agents_.listen(0s).ok());
+    hear();
+  }
+  EXPECT_EQ(heard, kWords) << "what had come already is not forgotten";
+}
+
 TEST_F(AgentsTest, ChangesOfAHeldFaultAreOfOurClock) {
   addAhead(4);
   const auto fault = agents_.startFault(4, {.kind = "probe"});

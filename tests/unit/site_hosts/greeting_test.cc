@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "base/version.h"
 #include "wire/greeting.h"
 #include "wire/message.h"
 
@@ -16,8 +17,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string greetingOf(int version) {
-  return fmt::format("{}1.2.3 {}\n", wire::kGreetingMark, version);
+std::string greetingOf(int version, std::string_view program = versionNumber()) {
+  return fmt::format("{}{} {}\n", wire::kGreetingMark, program, version);
 }
 
 /// Empty: it greets well; "more": it is not over.
@@ -47,10 +48,20 @@ TEST(GreetingTest, WhatComesBeforeItIsToldWithItsHost) {
 TEST(GreetingTest, AnotherVersionIsRefusedWithBothAndWhatToDo) {
   const int theirs = wire::kAgentVersion + 1;
   EXPECT_THAT(readingOf(greetingOf(theirs)),
-              AllOf(HasSubstr("host n1 has faultline 1.2.3"), HasSubstr(std::to_string(theirs)),
+              AllOf(HasSubstr(fmt::format("host n1 has faultline {},", versionNumber())),
+                    HasSubstr(std::to_string(theirs)),
                     HasSubstr(std::to_string(wire::kAgentVersion)), HasSubstr("install")));
+  EXPECT_THAT(
+      readingOf(greetingOf(wire::kAgentVersion, "0.0.7")),
+      AllOf(HasSubstr("host n1 has faultline 0.0.7"), HasSubstr(std::string(versionNumber()))));
   EXPECT_THAT(readingOf(std::string(wire::kGreetingMark) + "words\n"), HasSubstr("no version"));
   EXPECT_THAT(readingOf(std::string(wire::kGreetingMark) + "1.2 7x\n"), HasSubstr("no version"));
+}
+
+TEST(GreetingTest, DoesNotGoOnForEver) {
+  const std::string mark(wire::kGreetingMark);
+  EXPECT_EQ(readingOf(mark + std::string(256, 'x')), "more");
+  EXPECT_THAT(readingOf(mark + std::string(257, 'x')), HasSubstr("which does not end"));
 }
 
 TEST(GreetingTest, NothingFollowsBeforeTheFirstMessage) {

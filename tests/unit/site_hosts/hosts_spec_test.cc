@@ -49,11 +49,14 @@ TEST(HostsSpecTest, WhatIsWrongIsToldAtItsKey) {
   HostsSpec spec = two();
   spec.names.clear();
   EXPECT_THAT(firstWrong(spec), HasSubstr("hosts | "));
-  for (const char* const name : {"-oProxyCommand=x", "a b", "a;b", "", "$(x)"}) {
+  for (const char* const name : {"-oProxyCommand=x", "-v", "a b", "a;b", "", "$(x)"}) {
     spec = two();
     spec.names.push_back(name);
     EXPECT_THAT(firstWrong(spec), HasSubstr("is no name of a host")) << name;
   }
+  spec = two();
+  spec.ssh = {"ssh -F x"};
+  EXPECT_THAT(firstWrong(spec), HasSubstr("ssh | ssh: 'ssh -F x' is one word: write a list"));
   spec = two();
   spec.names.assign(65, "n");
   EXPECT_THAT(firstWrong(spec), HasSubstr("64 are possible"));
@@ -89,12 +92,15 @@ TEST(HostsSpecTest, OneMachineHasNoInterfacesToChooseFrom) {
 TEST(HostsSpecTest, TheCommandKeepsTheShellAtBay) {
   HostsSpec spec = two();
   spec.ssh = {"ssh", "-F", "my config"};
-  EXPECT_THAT(
-      agentCommand(spec, "n1", "/opt/it's/faultline"),
-      ElementsAre("ssh", "-F", "my config", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
-                  "n1", "exec '/opt/it'\\''s/faultline' agent --stdio"));
+  EXPECT_THAT(agentCommand(spec, "n1", "/opt/it's/faultline"),
+              ElementsAre("ssh", "-T", "-a", "-x", "-o", "BatchMode=yes", "-o",
+                          "ClearAllForwardings=yes", "-F", "my config", "-o", "ConnectTimeout=10",
+                          "n1", "exec '/opt/it'\\''s/faultline' agent --stdio"));
   spec.program = "/usr/bin/faultline";
   EXPECT_EQ(agentCommand(spec, "n1", "/opt/x").back(), "exec '/usr/bin/faultline' agent --stdio");
+  spec.program = "~/my bin/faultline";
+  EXPECT_EQ(agentCommand(spec, "n1", "/opt/x").back(), "exec ~/'my bin/faultline' agent --stdio");
+  spec.program = "/usr/bin/faultline";
   spec.launcher = Launcher::kLocal;
   EXPECT_THAT(agentCommand(spec, "n1", "/opt/x"),
               ElementsAre("/usr/bin/faultline", "agent", "--stdio"));
