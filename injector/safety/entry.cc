@@ -54,9 +54,6 @@ Result<Entry> decode(std::string_view text) {
   if (entry.bootId.empty() || entry.holder.started == 0) {
     return errorf(Code::kInvalidArgument, "it does not say in which boot, or by which process");
   }
-  if (entry.bootId.empty() || entry.holder.started == 0) {
-    return errorf(Code::kInvalidArgument, "it does not say in which boot, or by which process");
-  }
   return entry;
 }
 
