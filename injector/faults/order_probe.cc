@@ -35,6 +35,7 @@ void OrderProbe::restart() {
 Status OrderProbe::step(TimePoint now) {
   ++stepped_;
   looked_ = now;
+  if (!done()) order_.look(now);
   for (int burst = 0; burst < kOrderFramesPerLook && !allSent(); ++burst) {
     const Frame frame{mark_, static_cast<std::uint32_t>(order_.moments().size())};
     ASSIGN_OR_RETURN(const bool sent, sender_.send(kOrderEthertype, netlink::kBroadcastMac,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -16,6 +17,9 @@ class ProbeOrder {
   /// The first `judged` numbers count; those behind them are there to overtake. `least`: how long a
   /// late one is under way.
   ProbeOrder(int judged, Duration least) : judged_(judged), least_(least) {}
+
+  /// Whoever delays probes looks for them now, before anything is sent.
+  void look(TimePoint now) { looks_.push_back(now); }
 
   /// The next number, from 0 on, is sent.
   void send(TimePoint now) { sent_.push_back(now); }
@@ -44,6 +48,20 @@ class ProbeOrder {
   Duration delayed() const {
     return late_.empty() || others_.empty() ? Duration{} : median(late_) - median(others_);
   }
+  /// How long one is under way that is delayed by whoever looks at these moments and no other: it
+  /// is taken at the first look behind its sending, and goes on at the first one behind its delay.
+  /// The median of those that are judged, without those that would not have gone on yet.
+  Duration delayedByLooks() const {
+    std::vector<Duration> times;
+    for (std::size_t number = 0; number < static_cast<std::size_t>(sent()); ++number) {
+      const auto taken = std::ranges::upper_bound(looks_, sent_[number]);
+      if (taken == looks_.end()) break;
+      const auto gone = std::lower_bound(taken, looks_.end(), *taken + least_);
+      if (gone == looks_.end()) break;
+      times.push_back(*gone - sent_[number]);
+    }
+    return times.empty() ? Duration{} : median(std::move(times));
+  }
 
  private:
   static Duration median(std::vector<Duration> times) {
@@ -54,6 +72,7 @@ class ProbeOrder {
 
   int judged_;
   Duration least_;
+  std::vector<TimePoint> looks_;  // in their order
   std::vector<TimePoint> sent_;   // by number
   std::vector<Duration> late_;    // under way
   std::vector<Duration> others_;  // of those that were not late

@@ -176,11 +176,11 @@ class Reorder final : public Fault {
            side.lost == 0 && lastsAsAsked(*side.probe);
   }
 
-  /// Both ends of the time are seen at a look, and it ends with one.
+  /// It begins and ends with a look, and a busy machine lets looks come late.
   bool lastsAsAsked(const OrderProbe& probe) const {
     const Duration delayed = probe.order().delayed();
     return delayed >= delay_ - probe.between() &&
-           delayed <= delay_ + delay_ / 2 + 3 * probe.between();
+           delayed <= probe.order().delayedByLooks() + delay_ / 2;
   }
 
   Status openDetours() {

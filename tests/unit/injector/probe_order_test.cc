@@ -62,6 +62,26 @@ TEST(ProbeOrder, ThoseBehindTheJudgedOnesOnlyOvertake) {
   EXPECT_EQ(order.late(), 1);
 }
 
+TEST(ProbeOrder, KnowsHowLongADelayIsForWhoLooksNowAndThen) {
+  ProbeOrder order(3, kLeast);
+  EXPECT_EQ(order.delayedByLooks(), Duration{});
+  // Sent at 0, taken at 1, goes on at 6; at 6: 7, 30; at 7: 30, 35.
+  for (const int at : {0, 1, 6, 7, 30, 35}) {
+    order.look(kBegin + at * 1ms);
+    if (at == 0 || at == 6 || at == 7) order.send(kBegin + at * 1ms);
+  }
+  EXPECT_EQ(order.delayedByLooks(), 24ms) << "the median of 6, 24 and 28";
+}
+
+TEST(ProbeOrder, OneThatIsStillHeldSaysNothingOfTheDelay) {
+  ProbeOrder order(2, kLeast);
+  for (const int at : {0, 1, 6, 7}) {
+    order.look(kBegin + at * 1ms);
+    if (at == 0 || at == 6) order.send(kBegin + at * 1ms);
+  }
+  EXPECT_EQ(order.delayedByLooks(), 6ms);
+}
+
 // Whatever two processors do with their own within less than the delay, exactly those that were
 // held up are late.
 TEST(ProbeOrder, CountsWhatIsHeldUpAmongProcessorsThatAreNotEquallyQuick) {
