@@ -309,6 +309,7 @@ int verifyAndPrint(const schedule::Schedule& schedule, nlohmann::json head) {
     head["ok"] = report->ok();
     head["operations"] = report->operations;
     head["more_problems"] = report->moreProblems;
+    head["counted_all"] = report->countedAll;
     head["problems"] = json::array();
     for (const schedule::Problem& problem : report->problems) {
       head["problems"].push_back({{"rank", problem.rank},

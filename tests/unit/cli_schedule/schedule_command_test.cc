@@ -103,6 +103,8 @@ TEST(ScheduleCommandTest, AWrongScheduleIsExitCode1) {
   std::fflush(nullptr);
   const auto json = nlohmann::json::parse(testing::internal::GetCapturedStdout());
   EXPECT_EQ(json["ok"], false);
+  EXPECT_EQ(json["more_problems"], 0);
+  EXPECT_EQ(json["counted_all"], true);
   ASSERT_EQ(json["problems"].size(), 2u);
   EXPECT_EQ(json["problems"][0]["rank"], 0);
   EXPECT_THAT(json["problems"][0]["text"].get<std::string>(), HasSubstr("lack the contribution"));
@@ -111,6 +113,24 @@ TEST(ScheduleCommandTest, AWrongScheduleIsExitCode1) {
   std::fflush(nullptr);
   EXPECT_THAT(testing::internal::GetCapturedStdout(),
               HasSubstr("recorded: 2 ranks, 0 operations: WRONG\n"));
+}
+
+// Each lane's messages meet those of each other lane: more than are counted.
+TEST(ScheduleCommandTest, ThatProblemsWereNotAllCountedIsTold) {
+  constexpr int kLanes = 1460;
+  schedule::RecordedSchedule wrong(2, kLanes, 2);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    wrong.at(0, lane) = {
+        schedule::Op{.kind = schedule::OpKind::kSend, .peer = 1, .piece = {0, 2}, .source = {}}};
+    wrong.at(1, lane) = {
+        schedule::Op{.kind = schedule::OpKind::kRecv, .peer = 0, .piece = {0, 2}, .source = {}}};
+  }
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(verifyAndPrint(wrong, nlohmann::json::object()), 1);
+  std::fflush(nullptr);
+  const auto json = nlohmann::json::parse(testing::internal::GetCapturedStdout());
+  EXPECT_EQ(json["counted_all"], false);
+  EXPECT_GT(json["more_problems"], 0);
 }
 
 TEST(ScheduleCommandTest, CostAsJsonHasTheContractsKeys) {
