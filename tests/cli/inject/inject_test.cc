@@ -318,7 +318,7 @@ TEST(InjectTest, MistakesAreTold) {
     EXPECT_EQ(ran.out, "");
   };
   const std::string target = victim.target();
-  wrong({}, "which fault? Possible are qp_error");
+  wrong({}, "which fault? Possible are port_down, ");
   wrong({"post_error", "--target", target}, "--for");
   wrong({"qp_error", "--target", target, "--for", "5"}, "no unit");
   wrong({"qp_error", "--target", target, "--for", "0s"}, "must last");
