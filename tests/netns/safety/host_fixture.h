@@ -87,6 +87,10 @@ class HostTest : public test::NetnsTest {
     ASSERT_OK_AND_ASSIGN(peer_, netlink::newNamespace());
     ASSERT_OK_AND_ASSIGN(netlink::Socket socket, netlink::Socket::open(host_.get()));
     socket_.emplace(std::move(socket));
+    // Nobody else has these addresses, and the kernel takes a second or two to ask.
+    for (const int fd : {host_.get(), peer_.get()}) {
+      test::runInNamespace(fd, "echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad");
+    }
     for (const int number : {0, 1, 2}) {
       ASSERT_OK(netlink::createVeth(
           *socket_, {.name = fmt::format("eth{}", number), .ifindex = 10 + number}, peer_.get(),
