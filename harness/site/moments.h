@@ -40,7 +40,7 @@ class MomentVisitor {
   }
   template <typename... Ts>
   void visit(std::variant<Ts...>& value) {
-    std::visit([this](auto& one) { visit(one); }, value);
+    std::visit([this](auto& one) { this->visit(one); }, value);
   }
 
   template <typename T>
