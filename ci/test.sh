@@ -34,7 +34,7 @@ fi
 # the rest. Told beside what they took, and no failure, since machines are busy.
 if [[ $what == all ]]; then
   readonly parts=(build unit netns guests sanitizers other)
-  declare -A budget=([build]=780 [unit]=240 [netns]=780 [guests]=300 [sanitizers]=480 [other]=120)
+  declare -A budget=([build]=720 [unit]=270 [netns]=960 [guests]=260 [sanitizers]=430 [other]=60)
 else
   readonly parts=(build unit netns)
   declare -A budget=([build]=150 [unit]=210 [netns]=120)
