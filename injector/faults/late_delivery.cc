@@ -93,9 +93,8 @@ Status LateDelivery::openSide(bool out) {
       sources.push_back({.ifindex = sibling, .destination = nic.mac});
     }
   }
-  ASSIGN_OR_RETURN(
-      netlink::FrameHold hold,
-      netlink::FrameHold::open(*port.socket, std::move(sources), out ? target_.nic : port));
+  ASSIGN_OR_RETURN(netlink::FrameHold hold,
+                   netlink::FrameHold::open(*port.socket, sources, out ? target_.nic : port));
   sides_.push_back({.out = out, .hold = std::move(hold)});
   return okStatus();
 }
