@@ -50,18 +50,6 @@ struct Plan {
   Duration length{};
 };
 
-int exitOfStrike(const Status& status) {
-  switch (status.code()) {
-    case Code::kInvalidArgument:
-    case Code::kNotFound:
-      return kExitUsage;
-    case Code::kNotRestored:
-      return kExitNotRestored;
-    default:
-      return kExitCannotRun;
-  }
-}
-
 std::string userName() {
   // Of who has called sudo: root is everybody.
   if (const char* const caller = std::getenv("SUDO_USER"); caller != nullptr) return caller;
@@ -223,7 +211,7 @@ int report(const InjectOptions& options, const Plan& plan, const StrikeOutcome& 
   if (!outcome.undone.ok()) {
     return fail(kInject, outcome.undone.withContext("take it back"), kExitNotRestored);
   }
-  if (!outcome.status.ok()) return fail(kInject, outcome.status, exitOfStrike(outcome.status));
+  if (!outcome.status.ok()) return fail(kInject, outcome.status, exitOfFault(outcome.status));
   const bool proven = outcome.evidence.ok;
   if (options.json) {
     Json evidence;
@@ -350,7 +338,7 @@ int injectOnHost(const InjectOptions& options, const injector::FaultKind& kind, 
   auto socket = netlink::Socket::open(here->get());
   if (!socket.ok()) return fail(kInject, socket.status(), kExitCannotRun);
   auto plan = makePlan(options, kind, *socket);
-  if (!plan.ok()) return fail(kInject, plan.status(), exitOfStrike(plan.status()));
+  if (!plan.ok()) return fail(kInject, plan.status(), exitOfFault(plan.status()));
   plan->length = length;
   if (options.dryRun) return dryRun(options, *socket, *plan);
   if (const Status can = requireNetAdmin(); !can.ok()) return fail(kInject, can, kExitCannotRun);

@@ -34,18 +34,6 @@ namespace {
 constexpr std::string_view kVerb = "inject";
 constexpr const char* kAtOnce = "1s";
 
-int exitOf(const Status& status) {
-  switch (status.code()) {
-    case Code::kInvalidArgument:
-    case Code::kNotFound:
-      return kExitUsage;
-    case Code::kNotRestored:
-      return kExitNotRestored;
-    default:
-      return kExitCannotRun;
-  }
-}
-
 Json toJson(const Injection& injection, const Outcome& outcome) {
   Json parameters = Json::object();
   for (const auto& [name, value] : injection.parameters.all()) {
@@ -123,7 +111,7 @@ int inject(const InjectOptions& options) {
   if (injection->kind->target == injector::TargetKind::kRdma) {
     // Nobody else would take it back: what is in a program ends with its connection.
     const auto ended = goOnInSeparateProcess();
-    if (!ended.ok()) return fail(kVerb, ended.status(), exitOf(ended.status()));
+    if (!ended.ok()) return fail(kVerb, ended.status(), exitOfFault(ended.status()));
     if (ended->has_value()) return **ended;
   }
   auto interrupt = run::Interrupt::watch();
@@ -137,7 +125,7 @@ int inject(const InjectOptions& options) {
   if (!outcome.reverted.ok()) {
     return fail(kVerb, outcome.reverted.withContext("take it back"), kExitNotRestored);
   }
-  if (!outcome.status.ok()) return fail(kVerb, outcome.status, exitOf(outcome.status));
+  if (!outcome.status.ok()) return fail(kVerb, outcome.status, exitOfFault(outcome.status));
   if (options.json) {
     print(toJson(*injection, outcome));
   } else {
@@ -168,7 +156,7 @@ int list(const InjectOptions& options) {
   const auto pid = processOf(*target);
   if (!pid.ok()) return fail(kVerb, pid.status(), kExitUsage);
   const auto found = listQueuePairs(*pid);
-  if (!found.ok()) return fail(kVerb, found.status(), exitOf(found.status()));
+  if (!found.ok()) return fail(kVerb, found.status(), exitOfFault(found.status()));
   if (options.json) {
     Json rows = Json::array();
     for (const QueuePairRow& row : found->queuePairs) {

@@ -40,6 +40,18 @@ int fail(std::string_view verb, const Status& status, int code) {
   return code;
 }
 
+int exitOfFault(const Status& status) {
+  switch (status.code()) {
+    case Code::kInvalidArgument:
+    case Code::kNotFound:
+      return kExitUsage;
+    case Code::kNotRestored:
+      return kExitNotRestored;
+    default:
+      return kExitCannotRun;
+  }
+}
+
 int exitOfWriting(const Status& status) {
   const bool place =
       status.code() == Code::kAlreadyExists || status.code() == Code::kInvalidArgument;

@@ -31,6 +31,9 @@ int fail(std::string_view verb, const Status& status, int code);
 /// mistake when something that is not ours is in their way.
 int exitOfWriting(const Status& status);
 
+/// The exit code where a fault could not be done by hand, or not be taken back.
+int exitOfFault(const Status& status);
+
 /// `--force` of verbs that write files into a folder.
 void addForceFlag(CLI::App& command, Earlier& earlier);
 
