@@ -11,72 +11,12 @@
 #include "base/json_fields.h"
 #include "base/units.h"
 #include "wire/guard.h"
+#include "wire/holder.h"
 #include "wire/message.h"
 
-/// Between the controller and the agent of a node (harness/agent/agent.h), and what holds a fault
-/// there (fault_holder.h), for which the agent passes messages on. Moments are those of the
-/// node's monotonic clock.
+/// Between the controller and the agent of a node (harness/agent/agent.h), which passes on what is
+/// for guards and holders of faults. Moments are those of the node's monotonic clock.
 namespace faultline::wire {
-
-// --- what holds a fault ---
-
-/// A fault of a node. The first message.
-struct HeldFault {
-  static constexpr const char* kType = "fault";
-  int version = kAgentVersion;
-  std::string kind{};
-  std::map<std::string, std::string> parameters{};  ///< as a scenario writes them
-  std::string device{};                             ///< "rxe0"; not of faults of queue pairs
-  /// Of faults of queue pairs: as netlink::LinkTarget::startedWith.
-  std::string startedWith{};
-};
-
-/// A call of injector::Fault.
-enum class FaultCall { kPrepare, kApply, kEvidence, kRevert };
-
-struct CallFault {
-  static constexpr const char* kType = "call";
-  FaultCall call = FaultCall::kPrepare;
-};
-
-using ToHolder = std::variant<HeldFault, CallFault>;
-
-/// injector::Evidence
-struct Evidence {
-  std::string fault{};
-  std::string kind{};
-  std::string observed{};
-  bool ok = false;
-  std::map<std::string, std::int64_t> numbers{};
-};
-
-/// injector::Transition
-struct FaultChange {
-  bool broken = false;
-  TimePoint before{};
-  TimePoint after{};
-  std::string peer{};
-};
-
-/// What comes back, once for each call.
-struct HolderAnswer {
-  static constexpr const char* kType = "answer";
-  Outcome outcome{};
-  std::string mechanism{};
-  std::vector<FaultChange> changes{};  ///< since the answer before, oldest first
-  std::optional<TimePoint> lapsed{};   ///< injector::Fault::lapsedAt()
-  Evidence evidence{};                 ///< of kEvidence
-};
-
-/// What the fault does over time has failed.
-struct HolderBroken {
-  static constexpr const char* kType = "broken";
-  Outcome outcome{};
-};
-
-using FromHolder = std::variant<HolderAnswer, HolderBroken, Gone>;
-
-// --- the agent of a node ---
 
 /// What an agent is told about its node. The first message.
 struct AgentSetup {
@@ -300,62 +240,6 @@ using FromAgent =
                  GuardSaid, JobOutput, RailsTold, ClockTold, HostFacts, CountersTold, HolderSaid>;
 
 // --- fields ---
-
-inline std::span<const EnumName<FaultCall>> namesOf(FaultCall /*which*/) {
-  static constexpr EnumName<FaultCall> kNames[] = {{FaultCall::kPrepare, "prepare"},
-                                                   {FaultCall::kApply, "apply"},
-                                                   {FaultCall::kEvidence, "evidence"},
-                                                   {FaultCall::kRevert, "revert"}};
-  return kNames;
-}
-
-template <typename V>
-void visitFields(V& v, Of<HeldFault> auto& fault) {
-  v.required("version", fault.version);
-  v.required("kind", fault.kind);
-  v.required("parameters", fault.parameters);
-  v.required("device", fault.device);
-  v.required("started_with", fault.startedWith);
-}
-
-template <typename V>
-void visitFields(V& v, Of<CallFault> auto& message) {
-  v.required("call", message.call);
-}
-
-template <typename V>
-void visitFields(V& v, Of<Evidence> auto& evidence) {
-  v.required("fault", evidence.fault);
-  v.required("kind", evidence.kind);
-  v.required("observed", evidence.observed);
-  v.required("ok", evidence.ok);
-  v.required("numbers", evidence.numbers);
-}
-
-template <typename V>
-void visitFields(V& v, Of<FaultChange> auto& change) {
-  v.required("broken", change.broken);
-  v.required("before", change.before);
-  v.required("after", change.after);
-  v.required("peer", change.peer);
-}
-
-template <typename V>
-void visitFields(V& v, Of<HolderAnswer> auto& answer) {
-  v.required("outcome", answer.outcome);
-  v.required("mechanism", answer.mechanism);
-  v.required("changes", answer.changes);
-  v.required("lapsed", answer.lapsed);
-  v.required("evidence", answer.evidence);
-}
-
-template <typename V>
-void visitFields(V& v, Of<HolderBroken> auto& message) {
-  v.required("outcome", message.outcome);
-}
-
-/// Of an error.
-Status checkFields(const HolderBroken& broken);
 
 template <typename V>
 void visitFields(V& v, Of<AgentSetup> auto& setup) {
