@@ -123,10 +123,11 @@ ReadResult readScenario(std::string_view yaml, const std::string& source,
 }
 
 Result<ClusterFile> readClusterFile(const std::string& path) {
-  ASSIGN_OR_RETURN(std::string text, readInput(path, {.what = "cluster file",
-                                                      .attempt = "cannot read the cluster file",
-                                                      .mostBytes = kMaximumFileBytes,
-                                                      .ownPipes = true}));
+  ASSIGN_OR_RETURN(std::string text,
+                   readInput(path, {.what = "cluster file",
+                                    .attempt = "cannot read the cluster file " + path,
+                                    .mostBytes = kMaximumFileBytes,
+                                    .ownPipes = true}));
   return ClusterFile{path, std::move(text)};
 }
 
