@@ -26,7 +26,7 @@ namespace faultline::wire {
 /// a message.
 inline constexpr int kVersion = 3;
 /// The same of all others: agents, holders of faults, guests that boot, machine rooms.
-inline constexpr int kAgentVersion = 4;
+inline constexpr int kAgentVersion = 5;
 
 /// The first message of a protocol has its `version`, which is looked at before anything else:
 /// kInvalidArgument, with both, when it is not `ours`.
