@@ -28,6 +28,8 @@ struct AgentSetup {
   /// Whoever holds this name on the network of the agent keeps others from it: a run of a host at a
   /// time. Empty: nobody is kept from anything.
   std::string lock{};
+  /// Who holds it, in words for whoever finds it held.
+  std::string holder{};
   /// The agent ends, with all that it has started, when it has heard nothing for so long; 0: never.
   Duration lease{};
 };
@@ -192,9 +194,11 @@ struct RankSaid {
   std::string message{};  ///< its text: who passes it on need not understand it
 };
 
-/// What such a rank, or the agent itself, has logged: some lines, or a part of one.
+/// What such a rank has logged: some lines, or a part of one. Of one that logs without end it is
+/// the beginning and the end.
 struct Logged {
   static constexpr const char* kType = "logged";
+  int job = 0;
   std::string text{};
 };
 
@@ -220,6 +224,7 @@ struct HostFacts {
   int cores = 0;
   std::string defaultRoute{};  ///< interface of the IPv4 default route; empty: there is none
   std::string reachedAt{};     ///< its address to which ssh has come; empty: not by ssh
+  Bytes agentMemory = 0;       ///< that the agent shares with nobody
   std::vector<HostPort> ports{};
 };
 
@@ -246,6 +251,7 @@ void visitFields(V& v, Of<AgentSetup> auto& setup) {
   v.required("version", setup.version);
   v.required("network_namespace", setup.networkNamespace);
   v.required("lock", setup.lock);
+  v.required("holder", setup.holder);
   v.required("lease", setup.lease, kNotNegative);
 }
 
@@ -343,6 +349,7 @@ void visitFields(V& v, Of<RankSaid> auto& message) {
 
 template <typename V>
 void visitFields(V& v, Of<Logged> auto& message) {
+  v.required("job", message.job);
   v.required("text", message.text);
 }
 
@@ -368,6 +375,7 @@ void visitFields(V& v, Of<HostFacts> auto& facts) {
   v.required("cores", facts.cores, kNotNegative);
   v.required("default_route", facts.defaultRoute);
   v.required("reached_at", facts.reachedAt);
+  v.required("agent_memory", facts.agentMemory, kNotNegative);
   v.required("ports", facts.ports);
 }
 

@@ -70,7 +70,10 @@ class Agent {
     bool spoken = false;  // its last word
   };
 
+  Status hearController();
   Status obey(const wire::ToAgent& message);
+  /// Numbers only rise: a message that comes twice starts nothing twice.
+  Status takeNumber(int job);
   Status start(const wire::StartJob& message);
   Status startGuard(const wire::StartJob& message);
   Status start(const wire::StartRank& message);
@@ -95,12 +98,13 @@ class Agent {
   const LookAtRails& rails_;
   std::string networkFile_;  // of the node; empty: our own
   UniqueFd network_;
+  int newestJob_ = 0;
   std::map<int, Job> jobs_;
   std::map<int, launch::Process> ranks_;
   std::map<int, RelayedRank> relayed_;
   std::map<int, launch::Process> faults_;  // holders
   std::optional<PortCounters> counters_;   // that are told again and again
-  UniqueFd lock_;
+  std::optional<HostLock> lock_;
   bool deaf_ = false;  // the controller cannot be told anything
   Duration lease_{};   // 0: none
   TimePoint heard_ = now();
@@ -122,7 +126,7 @@ Status Agent::setUp() {
     if (!network_) return Status::fromErrno(errno, "open " + networkFile_);
   }
   if (!setup.lock.empty()) {
-    ASSIGN_OR_RETURN(lock_, holdHost(setup.lock, kLockBudget));
+    ASSIGN_OR_RETURN(lock_, HostLock::hold(setup.lock, setup.holder, kLockBudget));
   }
   lease_ = setup.lease;
   heard_ = now();
@@ -155,9 +159,21 @@ Status Agent::keepUp() {
   return counters_ && now() >= counters_->due() ? tellCounters() : okStatus();
 }
 
-Status Agent::serve() {
+Status Agent::hearController() {
   for (;;) {
-    std::vector<pollfd> ready{{controller_.fd(), POLLIN, 0}};
+    ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
+    if (!message) return okStatus();
+    heard_ = now();
+    ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToAgent>(*message));
+    RETURN_IF_ERROR(obey(asked));
+  }
+}
+
+Status Agent::serve() {
+  // What has come together with the first message makes nothing readable any more.
+  RETURN_IF_ERROR(hearController());
+  for (;;) {
+    std::vector<pollfd> ready{{controller_.fd(), POLLIN, 0}, {lock_ ? lock_->fd() : -1, POLLIN, 0}};
     for (auto& [id, job] : jobs_) ready.push_back({job.guard->messages().fd(), POLLIN, 0});
     for (auto& [id, rank] : ranks_) ready.push_back({rank.pidFd(), POLLIN, 0});
     for (auto& [id, rank] : relayed_) rank.addTo(ready);
@@ -173,13 +189,8 @@ Status Agent::serve() {
         errno != EINTR) {
       return Status::fromErrno(errno, "wait for messages");
     }
-    for (;;) {
-      ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
-      if (!message) break;
-      heard_ = now();
-      ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToAgent>(*message));
-      RETURN_IF_ERROR(obey(asked));
-    }
+    RETURN_IF_ERROR(hearController());
+    if (lock_) lock_->answer();
     RETURN_IF_ERROR(keepUp());
     for (auto at = jobs_.begin(); at != jobs_.end();) {
       const auto current = at++;
@@ -211,9 +222,24 @@ Status Agent::serve() {
   }
 }
 
+Status Agent::takeNumber(int job) {
+  if (job > newestJob_) {
+    newestJob_ = job;
+    return okStatus();
+  }
+  return errorf(Code::kInvalidArgument, "it is to start job {}, and job {} has been started", job,
+                newestJob_);
+}
+
 Status Agent::obey(const wire::ToAgent& message) {
-  if (const auto* const job = std::get_if<wire::StartJob>(&message)) return start(*job);
-  if (const auto* const rank = std::get_if<wire::StartRank>(&message)) return start(*rank);
+  if (const auto* const job = std::get_if<wire::StartJob>(&message)) {
+    RETURN_IF_ERROR(takeNumber(job->job));
+    return start(*job);
+  }
+  if (const auto* const rank = std::get_if<wire::StartRank>(&message)) {
+    RETURN_IF_ERROR(takeNumber(rank->job));
+    return start(*rank);
+  }
   if (const auto* const ended = std::get_if<wire::EndJob>(&message)) {
     end(ended->job);
     return okStatus();

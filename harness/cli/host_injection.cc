@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include "base/printable.h"
 #include "base/units.h"
+#include "base/user_name.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/host_strike.h"
 #include "harness/cli/inject_target.h"
@@ -49,13 +49,6 @@ struct Plan {
   safety::BlastRadius radius;
   Duration length{};
 };
-
-std::string userName() {
-  // Of who has called sudo: root is everybody.
-  if (const char* const caller = std::getenv("SUDO_USER"); caller != nullptr) return caller;
-  const passwd* const user = ::getpwuid(::getuid());
-  return user != nullptr ? user->pw_name : fmt::format("{}", ::getuid());
-}
 
 /// In which job it is: that of the scheduler, or else whatever this user does.
 std::string jobName(const std::string& user) {

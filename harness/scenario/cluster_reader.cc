@@ -107,8 +107,10 @@ class ClusterReader {
   void readSetting(const site::Setting& setting, Cluster& cluster) {
     const std::string key(setting.spec.name);
     if (setting.list) {
+      // One may be for each node.
+      const auto most = std::max(kMostElements, static_cast<std::size_t>(cluster.kind->most.nodes));
       for (const ParameterValue& value :
-           records_.readList(section_, clusterRecord(), key, std::string(kCluster))) {
+           records_.readList(section_, clusterRecord(), key, std::string(kCluster), most)) {
         cluster.settings[key].push_back(formatParameter(value));
       }
     } else if (values_.has(pathOf(key))) {

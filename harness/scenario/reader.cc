@@ -122,6 +122,20 @@ ReadResult readScenario(std::string_view yaml, const std::string& source,
   return {std::nullopt, render(std::move(findings.problems()), source, overrides, cluster.name)};
 }
 
+ClusterResult readCluster(const ClusterFile& file) {
+  constexpr int kSource = 1;
+  Node root = parseDocument("version: 1", 0).root;
+  Findings findings;
+  replaceCluster(root, file.text, kSource, findings);
+  Scenario scenario = interpret(root, "", findings);
+  checkScenario(scenario, root, findings);
+  // All else is missing, and nobody has asked for it.
+  std::erase_if(findings.problems(),
+                [](const Problem& problem) { return problem.where.source != kSource; });
+  if (findings.problems().empty()) return {std::move(scenario.cluster), {}};
+  return {std::nullopt, render(std::move(findings.problems()), "", {}, file.name)};
+}
+
 Result<ClusterFile> readClusterFile(const std::string& path) {
   ASSIGN_OR_RETURN(std::string text,
                    readInput(path, {.what = "cluster file",

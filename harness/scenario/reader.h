@@ -46,6 +46,14 @@ struct ClusterFile {
 /// Reads such a file; kNotFound and others with what was attempted.
 Result<ClusterFile> readClusterFile(const std::string& path);
 
+/// The section alone, or every mistake in it; never both.
+struct ClusterResult {
+  std::optional<Cluster> cluster;
+  std::vector<Mistake> mistakes;
+};
+/// What such a file says, without a scenario that would run there.
+ClusterResult readCluster(const ClusterFile& file);
+
 /// Reads YAML text. `source` names it in messages, and files that it names are relative to the
 /// folder of that. `overrides` are `path=value`, for example
 /// "workload.iterations=10" or "faults.0.duration=2s", put in before anything is checked, and after

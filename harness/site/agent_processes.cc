@@ -63,7 +63,8 @@ Result<std::unique_ptr<Processes>> AgentProcesses::startRelayedRanks(
   std::unique_ptr<AgentProcesses> started(new AgentProcesses(agents, "rank"));
   for (const RankProcess& rank : ranks) {
     ASSIGN_OR_RETURN(const int job,
-                     agents.startRelayedRank(rank.node, rank.environment, rank.config));
+                     agents.startRelayedRank(rank.node, rank.environment, rank.config,
+                                             fmt::format("rank {}", started->processes_.size())));
     started->processes_.push_back({.job = job, .relayed = true});
   }
   RETURN_IF_ERROR(started->awaitStarted());

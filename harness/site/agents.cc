@@ -218,8 +218,8 @@ Status Agents::received(int node, Agent& agent, wire::FromAgent message) {
     agent.facts = std::move(*facts);
   } else if (auto* const counters = std::get_if<wire::CountersTold>(&message)) {
     agent.counters = std::move(counters->ports);
-  } else if (const auto* const log = std::get_if<wire::Logged>(&message)) {
-    if (logFd_ >= 0) (void)!::write(logFd_, log->text.data(), log->text.size());
+  } else if (const auto* const logged = std::get_if<wire::Logged>(&message)) {
+    if (Job* const job = jobOf(logged->job)) log(job->logged.add(logged->text));
   } else if (auto* const rank = std::get_if<wire::RankSaid>(&message)) {
     Job* const job = jobOf(rank->job);
     if (job == nullptr) return okStatus();
@@ -234,7 +234,10 @@ Status Agents::received(int node, Agent& agent, wire::FromAgent message) {
   } else if (const auto* const refused = std::get_if<wire::JobRefused>(&message)) {
     if (Job* const job = jobOf(refused->job)) job->started = refused->outcome.status();
   } else if (auto* const end = std::get_if<wire::RankEnded>(&message)) {
-    if (Job* const job = jobOf(end->job)) job->end = std::move(end->how);
+    if (Job* const job = jobOf(end->job)) {
+      log(job->logged.end());
+      job->end = std::move(end->how);
+    }
   } else if (auto* const output = std::get_if<wire::JobOutput>(&message)) {
     if (Job* const job = jobOf(output->job)) job->output = std::move(output->programs);
   } else if (auto* const guard = std::get_if<wire::GuardSaid>(&message)) {
@@ -247,6 +250,10 @@ Status Agents::received(int node, Agent& agent, wire::FromAgent message) {
     std::visit(toOurClock, heard);
   }
   return okStatus();
+}
+
+void Agents::log(const std::string& lines) {
+  if (logFd_ >= 0) (void)!::write(logFd_, lines.data(), lines.size());
 }
 
 Result<int> Agents::startGuard(int node, const wire::GuardJob& job, bool read, int logFd) {
@@ -270,9 +277,12 @@ Result<int> Agents::startRank(int node, const std::map<std::string, std::string>
 
 Result<int> Agents::startRelayedRank(int node,
                                      const std::map<std::string, std::string>& environment,
-                                     const json& config) {
+                                     const json& config, const std::string& name) {
   const int id = nextJob_++;
-  jobs_[id] = Job{.node = node};
+  const auto place = static_cast<std::size_t>(node);
+  const std::string host = place < nodes_.size() ? nodes_[place] : fmt::format("node {}", node);
+  jobs_[id] =
+      Job{.node = node, .logged = LogLines(fmt::format("{} {} (job {}): ", host, name, id))};
   RETURN_IF_ERROR(tell(node, wire::StartRank{id, true, environment}));
   RETURN_IF_ERROR(tellRank(id, config));
   return id;

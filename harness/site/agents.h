@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "harness/launch/message_channel.h"
 #include "harness/site/clock_offset.h"
+#include "harness/site/log_lines.h"
 #include "wire/agent.h"
 
 namespace faultline::site {
@@ -77,14 +78,19 @@ class Agents {
   /// Starts a rank, with its end of a message channel (borrowed).
   Result<int> startRank(int node, const std::map<std::string, std::string>& environment,
                         int messagesFd, int logFd);
-  /// Starts one on another machine: what it and the controller say goes through its agent.
+  /// Starts one on another machine: what it and the controller say goes through its agent. `name`:
+  /// "rank 3", in front of what it logs.
   Result<int> startRelayedRank(int node, const std::map<std::string, std::string>& environment,
-                               const nlohmann::json& config);
+                               const nlohmann::json& config, const std::string& name = "");
   /// What such a rank has said next, if it has come.
   std::optional<nlohmann::json> rankSaid(int job);
   Status tellRank(int job, const nlohmann::json& message);
-  /// Where to write what such ranks log (borrowed); -1: it is thrown away.
-  void logTo(int fd) { logFd_ = fd; }
+  /// Where to write what such ranks log (borrowed), line by line, each with the name of its node,
+  /// its own and its job's number; -1: it is thrown away.
+  void logTo(int fd, std::vector<std::string> nodes) {
+    logFd_ = fd;
+    nodes_ = std::move(nodes);
+  }
   /// Whether it has been started; nothing: that is not known yet.
   std::optional<Status> started(int job) const;
   /// How a rank has ended, once it has.
@@ -153,6 +159,7 @@ class Agents {
     std::optional<std::string> end{};  // of a rank
     std::deque<wire::FromGuard> said{};
     std::deque<nlohmann::json> rankSaid{};
+    LogLines logged{};
     std::optional<std::vector<wire::Printed>> output{};
   };
   struct Holder {
@@ -166,11 +173,13 @@ class Agents {
   Status askForClocks();
   Status take(int node, Agent& agent);
   Status received(int node, Agent& agent, wire::FromAgent message);
+  void log(const std::string& lines);
 
   Lost lost_;
   Duration patience_;
   int besideFd_ = -1;
   int logFd_ = -1;
+  std::vector<std::string> nodes_;  // by name, for logs
   std::function<Status()> beside_;
   GiveUp giveUp_;
   std::map<int, Agent> agents_;  // by node

@@ -13,6 +13,7 @@
 #include "base/give_up.h"
 #include "base/status.h"
 #include "base/units.h"
+#include "harness/site/cluster_look.h"
 #include "harness/site/processes.h"
 #include "harness/site/settings.h"
 #include "injector/fault.h"
@@ -31,6 +32,7 @@ struct ClusterSpec {
   std::string congestionControl{};  ///< of TCP on the nodes; empty: as they have it
   /// Absolute path of a folder in which all nodes' programs read and write; empty: none.
   std::string folder{};
+  std::string run{};        ///< its name, for others who find its nodes in use
   RailChoice railChoice{};  ///< of a kind that finds its rails
   Settings settings{};      ///< what the keys say that its kind adds
 };
@@ -97,6 +99,14 @@ class Cluster {
   /// Makes the nodes ready for processes. `giveUp` is asked by it, and from then on by what starts
   /// processes. Nothing is left behind after an error.
   virtual Status build(const GiveUp& giveUp) = 0;
+
+  /// In place of build(), and with nothing else after it: what its nodes are like, each of them,
+  /// also where some cannot be used. kUnsupported where they are not there already.
+  virtual Result<ClusterLook> look(const GiveUp& /*giveUp*/) {
+    return errorf(Code::kUnsupported,
+                  "nodes of this kind of cluster are made for a run: there is "
+                  "nothing to be looked at before it");
+  }
 
   /// Starts ranks, this program with the hidden verb `rank`; they log into `logFd`. kUnsupported
   /// where a cluster has none (Kind::runsRanks), kAborted when it was given up: none is left.

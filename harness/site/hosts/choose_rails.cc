@@ -263,7 +263,7 @@ class Chooser {
       const BitsPerSecond fastest = slowest(rails.front());
       wanted = static_cast<std::size_t>(
           std::ranges::count(rails, fastest, [](const Ports& ports) { return slowest(ports); }));
-      wanted = std::min(wanted, static_cast<std::size_t>(site::kMost.rails));
+      wanted = std::min(wanted, static_cast<std::size_t>(kMost.rails));
     }
     if (rails.size() < wanted) {
       return errorf(Code::kNotFound,
@@ -317,11 +317,16 @@ Choice loopbackRails(const HostsSpec& spec) {
   constexpr const char* kLoopback = "lo";
   Choice choice;
   const int rails = spec.railChoice.automatic ? kLoopbackRails : spec.rails;
+  // "127.100.0.1" to "127.100.0.250", "127.100.1.1"
+  const auto address = [](int network, std::size_t host) {
+    constexpr std::size_t kOfAByte = 250;
+    return fmt::format("127.{}.{}.{}", network, host / kOfAByte, host % kOfAByte + 1);
+  };
   for (std::size_t host = 0; host < spec.names.size(); ++host) {
     site::NodeNetwork& node = choice.network.emplace_back();
-    node.management = {kLoopback, fmt::format("127.100.0.{}", host + 1)};
+    node.management = {kLoopback, address(100, host)};
     for (int rail = 0; rail < rails; ++rail) {
-      node.rails.push_back({kLoopback, fmt::format("127.{}.0.{}", 101 + rail, host + 1)});
+      node.rails.push_back({kLoopback, address(101 + rail, host)});
     }
   }
   choice.rate = spec.railRate;

@@ -1,7 +1,6 @@
 #include "harness/site/hosts/cluster.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,18 +11,11 @@
 namespace faultline::hosts {
 namespace {
 
-// For ssh to connect and authenticate, on a host that is busy, too; ssh itself gives up before.
-constexpr Duration kConnectBudget = 30s;
 constexpr Duration kAnswerBudget = 30s;
 constexpr Duration kPause = 20ms;
 constexpr Duration kCounterInterval = 20ms;  // as the bins of the series
 // For agents to end what they have started, and ssh to tell.
 constexpr Duration kEndBudget = 2s;
-
-std::string signedTime(Duration time) {
-  const std::string text = formatDuration(time < Duration::zero() ? -time : time);
-  return (time < Duration::zero() ? "-" : "+") + text;
-}
 
 }  // namespace
 
@@ -35,18 +27,16 @@ Cluster::Cluster(HostsSpec spec)
       }) {}
 
 Cluster::~Cluster() {
-  for (Connection& connection : connections_) connection.hangUp();
+  for (auto& [host, connection] : connections_) connection.hangUp();
   const TimePoint deadline = now() + kEndBudget;
-  for (Connection& connection : connections_) {
+  for (auto& [host, connection] : connections_) {
     connection.awaitEnd(std::max(deadline - now(), Duration::zero()));
   }
 }
 
 Status Cluster::build(const GiveUp& giveUp) {
-  agents_.giveUpWhen(giveUp);
   RETURN_IF_ERROR(connect(giveUp));
-  RETURN_IF_ERROR(addAgents(giveUp));
-  ASSIGN_OR_RETURN(facts_, readFacts(giveUp));
+  RETURN_IF_ERROR(readFacts(giveUp));
   if (isLocal()) {
     choice_ = loopbackRails(spec_);
   } else {
@@ -56,73 +46,125 @@ Status Cluster::build(const GiveUp& giveUp) {
   return isLocal() ? okStatus() : watchCounters(giveUp);
 }
 
+/// Who looks only goes on without those that are lost.
+Status Cluster::heard(const Status& status) {
+  return looksOnly_ && !failed_.empty() ? okStatus() : status;
+}
+
 Status Cluster::connect(const GiveUp& giveUp) {
+  agents_.giveUpWhen(giveUp);
   std::error_code error;
   const std::string own = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return errorf(Code::kIo, "find the program that runs: {}", error.message());
-  for (const std::string& host : spec_.names) {
-    ASSIGN_OR_RETURN(Connection connection,
-                     Connection::start(host, agentCommand(spec_, host, own)));
-    connections_.push_back(std::move(connection));
-  }
-  const TimePoint deadline = now() + kConnectBudget;
-  std::vector<pollfd> waiting;
-  for (const Connection& connection : connections_) waiting.push_back({connection.fd(), POLLIN, 0});
-  int left = hosts();
-  while (left > 0) {
+  Connector connector(spec_, own);
+  while (!connector.done()) {
     RETURN_IF_ERROR(unlessGivenUp(giveUp, "connect to the hosts"));
-    ::poll(waiting.data(), waiting.size(), static_cast<int>(toMilliseconds(kPause)));
-    for (std::size_t host = 0; host < waiting.size(); ++host) {
-      if (waiting[host].fd < 0 || waiting[host].revents == 0) continue;
-      const std::optional<Status> greeted = connections_[host].greeted();
-      if (!greeted) continue;
-      RETURN_IF_ERROR(*greeted);
-      waiting[host].fd = -1;
-      --left;
+    for (Connector::Arrived& host : connector.step(kPause)) {
+      RETURN_IF_ERROR(heard(arrived(std::move(host))));
     }
-    if (left == 0 || now() < deadline) continue;
-    const auto silent =
-        std::ranges::find_if(waiting, [](const pollfd& one) { return one.fd >= 0; });
-    return errorf(Code::kDeadlineExceeded, "host {}: its agent has not come within {}",
-                  name(static_cast<int>(silent - waiting.begin())), formatDuration(kConnectBudget));
+    // Those that are there already wait for their first message, and then for a sign of life.
+    RETURN_IF_ERROR(heard(agents_.listen(Duration::zero())));
   }
-  return okStatus();
+  return listenUntil([this](int host) { return agents_.isReady(host); }, giveUp,
+                     "get its agent ready");
+}
+
+Status Cluster::arrived(Connector::Arrived arrived) {
+  if (!arrived.connection.ok()) {
+    if (looksOnly_) failed_.emplace(arrived.host, arrived.connection.status());
+    return arrived.connection.status();
+  }
+  Connection& connection =
+      connections_.emplace(arrived.host, *std::move(arrived.connection)).first->second;
+  // Of this machine the first stands for all, and the clock is ours. Who looks disturbs no run.
+  const bool locks = !looksOnly_ && (!isLocal() || arrived.host == 0);
+  return agents_.add(
+      arrived.host, connection.takeChannel(),
+      isLocal() ? site::ClockOffset::same() : site::ClockOffset(),
+      {.lock = locks ? "host" : "", .holder = locks ? spec_.holder : "", .lease = spec_.lease});
 }
 
 template <typename Done>
 Status Cluster::listenUntil(const Done& done, const GiveUp& giveUp, const char* what) {
   const TimePoint deadline = now() + kAnswerBudget;
   for (int host = 0; host < hosts(); ++host) {
-    while (!done(host)) {
-      RETURN_IF_ERROR(agents_.listen(kPause));
+    while (!failed_.contains(host) && !done(host)) {
+      RETURN_IF_ERROR(heard(agents_.listen(kPause)));
       RETURN_IF_ERROR(unlessGivenUp(giveUp, what));
       if (now() < deadline) continue;
-      return errorf(Code::kDeadlineExceeded, "host {}: {}: no answer within {}", name(host), what,
-                    formatDuration(kAnswerBudget));
+      const Status late = errorf(Code::kDeadlineExceeded, "host {}: {}: no answer within {}",
+                                 name(host), what, formatDuration(kAnswerBudget));
+      if (!looksOnly_) return late;
+      failed_.emplace(host, late);
     }
   }
   return okStatus();
 }
 
-Status Cluster::addAgents(const GiveUp& giveUp) {
+Status Cluster::readFacts(const GiveUp& giveUp) {
   for (int host = 0; host < hosts(); ++host) {
-    // Of this machine the first stands for all, and the clock is ours.
-    const std::string lock = isLocal() && host > 0 ? "" : "host";
-    const site::ClockOffset clock = isLocal() ? site::ClockOffset::same() : site::ClockOffset();
-    RETURN_IF_ERROR(agents_.add(host, connections_[static_cast<std::size_t>(host)].takeChannel(),
-                                clock, {.lock = lock, .lease = spec_.lease}));
+    if (!failed_.contains(host)) RETURN_IF_ERROR(heard(agents_.askForFacts(host)));
   }
-  return listenUntil([this](int host) { return agents_.isReady(host); }, giveUp,
-                     "get its agent ready");
-}
-
-Result<std::vector<wire::HostFacts>> Cluster::readFacts(const GiveUp& giveUp) {
-  for (int host = 0; host < hosts(); ++host) RETURN_IF_ERROR(agents_.askForFacts(host));
   RETURN_IF_ERROR(listenUntil([this](int host) { return agents_.toldFacts(host).has_value(); },
                               giveUp, "ask what it is like"));
+  facts_.resize(spec_.names.size());
+  for (int host = 0; host < hosts(); ++host) {
+    if (failed_.contains(host)) continue;
+    facts_[static_cast<std::size_t>(host)] = *agents_.toldFacts(host);
+  }
+  return okStatus();
+}
+
+Result<site::ClusterLook> Cluster::look(const GiveUp& giveUp) {
+  looksOnly_ = true;
+  RETURN_IF_ERROR(connect(giveUp));
+  RETURN_IF_ERROR(readFacts(giveUp));
+  site::ClusterLook look;
+  std::vector<int> usable;
+  for (int host = 0; host < hosts(); ++host) {
+    site::NodeLook& node = look.nodes.emplace_back(site::NodeLook{.name = name(host)});
+    if (const auto failed = failed_.find(host); failed != failed_.end()) {
+      node.usable = failed->second;
+      continue;
+    }
+    usable.push_back(host);
+    const wire::HostFacts& facts = facts_[static_cast<std::size_t>(host)];
+    node.hostname = facts.hostname;
+    node.kernel = facts.kernel;
+    node.cores = facts.cores;
+    node.agentMemory = facts.agentMemory;
+    if (const auto clock = agents_.clockOf(host)) {
+      node.clockAhead = clock->offset;
+      node.clockError = clock->error;
+    }
+  }
+  if (!usable.empty()) look.rails = chooseAmong(usable, look);
+  return look;
+}
+
+/// The rails that these hosts would have without the others.
+Status Cluster::chooseAmong(const std::vector<int>& usable, site::ClusterLook& look) const {
+  HostsSpec some = spec_;
+  some.names.clear();
   std::vector<wire::HostFacts> facts;
-  for (int host = 0; host < hosts(); ++host) facts.push_back(*agents_.toldFacts(host));
-  return facts;
+  for (const int host : usable) {
+    some.names.push_back(name(host));
+    facts.push_back(facts_[static_cast<std::size_t>(host)]);
+  }
+  Choice choice;
+  if (isLocal()) {
+    choice = loopbackRails(some);
+  } else {
+    ASSIGN_OR_RETURN(choice, chooseRails(some, facts));
+  }
+  const auto inWords = [](const site::Nic& nic) { return nic.interface + " " + nic.address; };
+  for (std::size_t i = 0; i < usable.size(); ++i) {
+    site::NodeLook& node = look.nodes[static_cast<std::size_t>(usable[i])];
+    node.management = inWords(choice.network[i].management);
+    for (const site::Nic& rail : choice.network[i].rails) node.rails.push_back(inWords(rail));
+  }
+  look.words = std::move(choice.words);
+  return okStatus();
 }
 
 Status Cluster::watchCounters(const GiveUp& giveUp) {
@@ -138,7 +180,7 @@ Status Cluster::watchCounters(const GiveUp& giveUp) {
 }
 
 Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
-  Connection& connection = connections_[static_cast<std::size_t>(host)];
+  Connection& connection = connections_.at(host);
   const std::string who = isLocal() ? "its agent" : "ssh";
   std::string why = fmt::format("host {} (node {}) is lost: its agent {}", name(host), host, what);
   // Whatever it does now ends with its lifeline, or its lease.
@@ -149,12 +191,13 @@ Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
     exitBudget_ = std::max(exitBudget_ - (now() - before), Duration::zero());
   }
   if (lost_.empty()) lost_ = why;
+  if (looksOnly_) failed_.emplace(host, Status(Code::kUnavailable, why));
   return Status(Code::kUnavailable, why);
 }
 
 Result<std::unique_ptr<site::Processes>> Cluster::startRanks(
     const std::vector<site::RankProcess>& ranks, int logFd) {
-  agents_.logTo(logFd);
+  agents_.logTo(logFd, spec_.names);
   return site::AgentProcesses::startRelayedRanks(agents_, ranks);
 }
 
@@ -193,8 +236,9 @@ Result<std::map<std::string, std::string>> Cluster::describe() const {
     std::string text =
         fmt::format("{}: {}, {} cores, {}", name(host), facts.hostname, facts.cores, facts.kernel);
     if (const auto clock = agents_.clockOf(host)) {
-      text += fmt::format(", clock {} ahead of the controller's, to within {}",
-                          signedTime(clock->offset), formatDuration(clock->error));
+      text += fmt::format(", clock {}{} ahead of the controller's, to within {}",
+                          clock->offset < Duration::zero() ? "" : "+", approximately(clock->offset),
+                          approximately(clock->error));
     }
     description[fmt::format("host_{}", host)] = std::move(text);
   }

@@ -9,6 +9,7 @@
 #include "harness/site/cluster.h"
 #include "harness/site/hosts/choose_rails.h"
 #include "harness/site/hosts/connection.h"
+#include "harness/site/hosts/connector.h"
 #include "harness/site/hosts/hosts_spec.h"
 
 namespace faultline::hosts {
@@ -20,6 +21,7 @@ class Cluster final : public site::Cluster {
   ~Cluster() override;
 
   Status build(const GiveUp& giveUp) override;
+  Result<site::ClusterLook> look(const GiveUp& giveUp) override;
   Result<std::unique_ptr<site::Processes>> startRanks(const std::vector<site::RankProcess>& ranks,
                                                       int logFd) override;
   Result<std::unique_ptr<site::Processes>> startGuards(
@@ -37,18 +39,22 @@ class Cluster final : public site::Cluster {
   int hosts() const { return static_cast<int>(spec_.names.size()); }
   const std::string& name(int host) const { return spec_.names[static_cast<std::size_t>(host)]; }
   Status connect(const GiveUp& giveUp);
-  Status addAgents(const GiveUp& giveUp);
-  Result<std::vector<wire::HostFacts>> readFacts(const GiveUp& giveUp);
+  Status arrived(Connector::Arrived host);
+  Status readFacts(const GiveUp& giveUp);
+  Status heard(const Status& status);
   Status watchCounters(const GiveUp& giveUp);
   template <typename Done>
   Status listenUntil(const Done& done, const GiveUp& giveUp, const char* what);
   Status lostAgent(int host, const std::string& what, bool lives);
+  Status chooseAmong(const std::vector<int>& usable, site::ClusterLook& look) const;
 
   HostsSpec spec_;
   Choice choice_;
   std::vector<wire::HostFacts> facts_;
-  std::vector<Connection> connections_;
+  std::map<int, Connection> connections_;  // by host, once its agent has greeted
   site::Agents agents_;
+  bool looksOnly_ = false;                         // at the hosts, and goes on without some
+  std::map<int, Status> failed_;                   // then: why they cannot be used
   std::string lost_;                               // the first host that was
   Duration exitBudget_ = Connection::kExitBudget;  // what is left of it for all that are lost
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,7 +32,9 @@ Result<UniqueFd> makeErrors() {
   return fd;
 }
 
-std::string programOf(const std::string& name) {
+}  // namespace
+
+std::string inPath(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   // execvp's search: the child's exec takes a path.
   const char* const path = std::getenv("PATH");
@@ -44,8 +47,6 @@ std::string programOf(const std::string& name) {
   }
   return name;
 }
-
-}  // namespace
 
 Result<Connection> Connection::start(const std::string& host,
                                      const std::vector<std::string>& command) {
@@ -60,7 +61,7 @@ Result<Connection> Connection::start(const std::string& host,
   ASSIGN_OR_RETURN(UniqueFd errors, makeErrors());
   launch::SpawnOptions options;
   options.arguments = command;
-  options.executable = programOf(command.front());
+  options.executable = inPath(command.front());
   options.foreign = true;  // Ctrl-C of our terminal is for us, who end it in order
   options.stdin_fd = far.get();
   options.stdout_fd = far.get();
@@ -103,6 +104,13 @@ std::string Connection::howItEnded(Duration budget) {
   const ssize_t got = ::pread(errors_.get(), text.data(), text.size(), begin);
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   return text.empty() ? how : fmt::format("{}, '{}'", how, excerpt(text));
+}
+
+void Connection::kill() {
+  const auto ended = process_.tryWait();
+  if (!ended.ok() || *ended) return;  // by itself, and what it had started with it
+  // It leads a session of its own, and so a group. Not reaped yet: the number is still its.
+  ::kill(-process_.pid(), SIGKILL);
 }
 
 void Connection::hangUp() {

@@ -11,6 +11,9 @@
 
 namespace faultline::hosts {
 
+/// Where PATH has the program of this name; the name itself where it has none, or is a path.
+std::string inPath(const std::string& name);
+
 /// What leads to the agent of a host: a process here (ssh, say) whose standard input and output are
 /// the agent's. When it goes, or this process dies, the agent sees the end of its input.
 class Connection {
@@ -36,6 +39,8 @@ class Connection {
 
   /// Lets the agent see the end of its input, and does not wait.
   void hangUp();
+  /// SIGKILL to what leads there, and to what that has started (a jump host's ssh).
+  void kill();
   /// Until it has ended, for at most so long.
   void awaitEnd(Duration budget) { (void)process_.waitFor(budget); }
 

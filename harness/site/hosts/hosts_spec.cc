@@ -17,6 +17,7 @@ constexpr std::string_view kProgram = "program";
 constexpr std::string_view kSsh = "ssh";
 constexpr std::string_view kLease = "lease";
 constexpr std::string_view kRails = "rails";
+constexpr std::string_view kRanksPerNode = "ranks_per_node";
 constexpr std::string_view kAuto = "auto";
 
 constexpr std::array<std::string_view, 2> kLaunchers{"ssh", "local"};
@@ -96,6 +97,7 @@ HostsSpec hostsSpec(const site::ClusterSpec& spec) {
   own.ssh = listOf(spec.settings, kSsh);
   const auto lease = parseDuration(textOf(spec.settings, kLease));
   own.lease = lease.ok() ? *lease : Duration(10s);
+  own.ranksPerNode = spec.ranksPerNode;
   own.railChoice = spec.railChoice;
   own.rails = spec.rails;
   own.railRate = spec.railRate;
@@ -110,9 +112,14 @@ std::vector<site::Refusal> check(const HostsSpec& spec) {
   if (spec.names.empty()) {
     refuse(kHosts, "hosts: a cluster of kind hosts needs their names: 'hosts: [n1, n2]'");
   }
-  if (spec.names.size() > static_cast<std::size_t>(site::kMost.nodes)) {
-    refuse(kHosts,
-           fmt::format("hosts: {} are possible, not {}", site::kMost.nodes, spec.names.size()));
+  if (spec.names.size() > static_cast<std::size_t>(kMost.nodes)) {
+    refuse(kHosts, fmt::format("hosts: {} are possible, not {}", kMost.nodes, spec.names.size()));
+  } else if (static_cast<int>(spec.names.size()) * spec.ranksPerNode > kMostRanks) {
+    refuse(kRanksPerNode,
+           fmt::format("ranks_per_node: {} of each of {} hosts are {} ranks, and {} "
+                       "are possible",
+                       spec.ranksPerNode, spec.names.size(),
+                       static_cast<int>(spec.names.size()) * spec.ranksPerNode, kMostRanks));
   }
   for (const std::string& name : spec.names) {
     if (isHostName(name)) continue;
@@ -133,8 +140,8 @@ std::vector<site::Refusal> check(const HostsSpec& spec) {
   if (spec.launcher == Launcher::kLocal && !spec.management.empty()) {
     refuse(kManagement, "management: with 'launcher: local' it is loopback; remove it");
   }
-  if (spec.railChoice.names.size() > static_cast<std::size_t>(site::kMost.rails)) {
-    refuse(kRails, fmt::format("rails: {} of a host are possible, not {}", site::kMost.rails,
+  if (spec.railChoice.names.size() > static_cast<std::size_t>(kMost.rails)) {
+    refuse(kRails, fmt::format("rails: {} of a host are possible, not {}", kMost.rails,
                                spec.railChoice.names.size()));
   }
   if (spec.railChoice.byNode.empty()) return wrong;
@@ -142,9 +149,9 @@ std::vector<site::Refusal> check(const HostsSpec& spec) {
   for (const auto& [host, names] : spec.railChoice.byNode) {
     if (std::ranges::count(spec.names, host) == 0) {
       refuse(kRails, fmt::format("rails: '{}' is none of the hosts", host));
-    } else if (names.size() != rails || rails > static_cast<std::size_t>(site::kMost.rails)) {
-      refuse(kRails, fmt::format("rails: each host needs as many as the others, {} at most",
-                                 site::kMost.rails));
+    } else if (names.size() != rails || rails > static_cast<std::size_t>(kMost.rails)) {
+      refuse(kRails,
+             fmt::format("rails: each host needs as many as the others, {} at most", kMost.rails));
     } else {
       continue;
     }

@@ -26,10 +26,18 @@ struct HostsSpec {
   std::string program;           ///< path of this program on the hosts; empty: as it is here
   std::vector<std::string> ssh;  ///< how ssh is called: the command, and what options it gets
   Duration lease{};              ///< who is silent for so long is lost
+  std::string holder;            ///< who has the hosts, for those who would have them, too
+  int ranksPerNode = 1;
   site::RailChoice railChoice;
   int rails = 0;               ///< how many, where the choice has no names
   BitsPerSecond railRate = 0;  ///< as the scenario says; 0: it does not
 };
+
+/// Agents are light, and ranks are not: what one machine starts and hears (docs/hosts.md).
+inline constexpr site::Limits kMost{
+    .nodes = 512, .ranksPerNode = site::kMost.ranksPerNode, .rails = site::kMost.rails};
+/// Of all hosts together, as of other clusters.
+inline constexpr int kMostRanks = site::kMost.nodes * site::kMost.ranksPerNode;
 
 /// The keys that the kind adds.
 extern const std::array<site::Setting, 6> kSettings;

@@ -1,10 +1,14 @@
 #include "harness/site/hosts/kind.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
-#include <filesystem>
+#include <ctime>
 
+#include "base/user_name.h"
 #include "harness/site/hosts/cluster.h"
+#include "harness/site/hosts/connection.h"
 #include "harness/site/hosts/hosts_spec.h"
 
 namespace faultline::hosts {
@@ -46,21 +50,31 @@ site::Footprint footprint(const site::ClusterSpec& spec) {
 }
 
 std::vector<site::MachineCheck> checkMachine() {
-  std::error_code error;
-  const bool found = std::filesystem::exists("/usr/bin/ssh", error);
+  constexpr const char* kProgramOfIt = "ssh";
+  const std::string path = inPath(kProgramOfIt);
+  const bool found = path != kProgramOfIt;
   return {{.group = "hosts",
-           .name = "ssh",
+           .name = kProgramOfIt,
            .ok = found,
-           .found = found ? "/usr/bin/ssh" : "there is no /usr/bin/ssh",
+           .found = found ? path : "there is no ssh in PATH",
            .neededFor = "clusters of kind hosts whose launcher is ssh",
            .cost = "only 'launcher: local' works",
            .remedy = "install openssh-client"}};
+}
+
+/// "run 'quickstart' of alice at login1, since 2026-12-01 09:00:00 UTC"
+std::string inWords(const std::string& run) {
+  utsname system{};
+  const std::string here = ::uname(&system) == 0 ? system.nodename : "?";
+  return fmt::format("run '{}' of {} at {}, since {:%Y-%m-%d %H:%M:%S} UTC", run, userName(), here,
+                     fmt::gmtime(std::time(nullptr)));
 }
 
 Result<std::unique_ptr<site::Cluster>> make(const site::ClusterSpec& spec) {
   HostsSpec own = hostsSpec(spec);
   const std::vector<site::Refusal> wrong = check(own);
   if (!wrong.empty()) return errorf(Code::kInvalidArgument, "cluster: {}", wrong.front().reason);
+  own.holder = inWords(spec.run);
   return std::unique_ptr<site::Cluster>(std::make_unique<Cluster>(std::move(own)));
 }
 
@@ -69,7 +83,7 @@ Result<std::unique_ptr<site::Cluster>> make(const site::ClusterSpec& spec) {
 constinit const site::Kind kKind{
     .name = "hosts",
     .summary = "hosts that are there already, by ssh, with the rails that they have",
-    .most = site::kMost,
+    .most = kMost,
     .runsRanks = true,
     .ownKernels = true,
     .runsPrograms = false,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What hosts_test.cc does in a laboratory of three hosts (ci/labs/hosts.sh): laboratory.sh PROGRAM CASE,
+# What the tests beside it do in a laboratory of three hosts or more (ci/labs/hosts.sh): laboratory.sh PROGRAM CASE,
 # in a folder with scenario.yaml. Prints what it saw, as "NAME VALUE"; results are in `result`.
 set -euo pipefail
 set -m # or what runs in the background would not see SIGINT
@@ -148,6 +148,70 @@ case $what in
     attempt missing
     { cat "$LAB/hosts" && echo '  rails: [rail0, rail7]'; } >hosts.yaml
     attempt rail
+    until_left 0
+    ;;
+  endless)
+    "${run[@]}" --out result >log 2>&1 &
+    controller=$!
+    rank_runs() { rank=$(on n1 pgrep -o -f 'faultline rank'); }
+    until_so 45 "a rank of n1" rank_runs
+    # Into what the rank logs to, as if it did; ends with the pipe.
+    # shellcheck disable=SC2016 # for the shell there
+    on n1 sh -c 'exec yes "$0" >"/proc/$1/fd/2"' $'a rank prints \e[31m without end' "$rank" &
+    printer=$!
+    expect_the_end
+    wait "$printer" || true
+    ;;
+  early)
+    # The second time that n1 is asked for its agent the way there ends after the greeting.
+    cat >broken_ssh <<'END'
+#!/bin/bash
+host=${*: -2:1}
+touch "$(mktemp asked.$host.XXXXXX)"
+if [[ $host == n1 ]] && (($(ls | grep -c '^asked[.]n1[.]') > 1)); then
+  ssh "$@" | head -n 1
+  exit 9
+fi
+exec ssh "$@"
+END
+    chmod +x broken_ssh
+    printf '  lease: 2s\n  ssh: %s\n' "$PWD/broken_ssh" >>hosts.yaml
+    attempt early
+    until_left 0
+    ;;
+  jump)
+    # All but the first are behind it, and those that it turns away see the end of their connection.
+    { cat "$LAB/ssh_config" && echo '  ConnectTimeout 20'; } >jump_config
+    sed -i '1i Host n1 n2 n3 n4 n5 n6 n7 n8 n9 n1?\n  ProxyJump n0\n' jump_config
+    sed -i "s/\[n0, /[/; \$a\\  ssh: [ssh, -F, $PWD/jump_config]" hosts.yaml
+    "$program" doctor --cluster hosts.yaml
+    ;;
+  cut)
+    # Ctrl-C while most of them are on their way, which leads nowhere.
+    sed -i 's/hosts: .*/hosts: [n0, n1, n2, 10.0.0.77, 10.0.0.78, 10.0.0.79]/' hosts.yaml
+    "${run[@]}" --out result >log 2>&1 &
+    controller=$!
+    on_their_way() { [[ $(pgrep -c -x ssh) -ge 5 && $(left) == 3 ]]; }
+    until_so 45 "all are on their way" on_their_way
+    kill -INT "$controller"
+    expect_the_end
+    until_so 45 "the end of every ssh" no_ssh_runs
+    ;;
+  flood)
+    "${run[@]}" --out result >log 2>&1 &
+    controller=$!
+    status=0
+    nsenter --net --target "$(<"$LAB/pid/n2")" python3 "$source/tests/netns/hosts/half_open.py" \
+      "$controller" 10000 "10.0.0.1=$(<"$LAB/pid/n0")" "10.1.0.1=$(<"$LAB/pid/n0")" "10.2.0.1=$(<"$LAB/pid/n0")" || status=$?
+    ((status == 0)) || kill -INT "$controller"
+    expect_the_end
+    cat log >&2
+    exit "$status"
+    ;;
+  look)
+    sed -i 's/n0, /n0, n9, /' hosts.yaml
+    "$program" doctor --cluster hosts.yaml --json >look.json || echo "exit $?"
+    "$program" doctor --cluster hosts.yaml || true
     until_left 0
     ;;
   two)

@@ -58,8 +58,14 @@ TEST(HostsSpecTest, WhatIsWrongIsToldAtItsKey) {
   spec.ssh = {"ssh -F x"};
   EXPECT_THAT(firstWrong(spec), HasSubstr("ssh | ssh: 'ssh -F x' is one word: write a list"));
   spec = two();
-  spec.names.assign(65, "n");
-  EXPECT_THAT(firstWrong(spec), HasSubstr("64 are possible"));
+  spec.names.assign(513, "n");
+  EXPECT_THAT(firstWrong(spec), HasSubstr("hosts | hosts: 512 are possible, not 513"));
+  spec.names.assign(512, "n");
+  spec.ranksPerNode = 8;
+  EXPECT_EQ(firstWrong(spec), "") << "4096 ranks";
+  spec.ranksPerNode = 9;
+  EXPECT_THAT(firstWrong(spec), HasSubstr("ranks_per_node | ranks_per_node: 9 of each of 512"));
+  spec.ranksPerNode = 1;
 }
 
 TEST(HostsSpecTest, RailsOfEachHostAreThoseOfAllHosts) {
