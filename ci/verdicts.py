@@ -27,6 +27,7 @@ CORES_OF_A_LANE = 2
 TIMES = 3
 SECONDS_TO_END = 60
 NOT_HERE = ("gpu/", "rdma/")
+MOST_TROUBLE = 4  # lines
 
 
 def verdict(program, scenario, folder, cores, seconds):
@@ -48,8 +49,23 @@ def verdict(program, scenario, folder, cores, seconds):
         result = json.loads((folder / "result.json").read_text())
     except (OSError, ValueError):
         return f"exit {run.returncode}", said.strip().splitlines()[-1:]
+    if result["verdict"] == "pass":
+        return "pass", []
     missed = [one["text"] for one in result["expectations"] if not one["pass"] and not one.get("void")]
-    return result["verdict"], missed or [result["reason"]] * (result["verdict"] != "pass")
+    return result["verdict"], (missed or [result["reason"]]) + trouble(result)[:MOST_TROUBLE]
+
+
+def trouble(result):
+    """What the runs of a result say of themselves that a reader of a missed expectation wants to know."""
+    unproven, ends, hangs = [], [], []
+    for run in result["runs"]:
+        name = f"{run['strategy']}, block {run['block']}"
+        unproven += [f"{name}: no evidence of fault {one['fault']}: {one['observed']}"
+                     for one in run["evidence"] if not one["ok"]]
+        if run["message"]:
+            # Some strategies are meant to hang.
+            (hangs if run["status"] == "hung" else ends).append(f"{name}: {run['message']}")
+    return unproven + ends + hangs
 
 
 def file_for(program, scenario):
