@@ -8,12 +8,11 @@
 
 #include "base/units.h"
 #include "harness/site/agent_processes.h"
+#include "harness/site/hosts/host_names.h"
 
 namespace faultline::hosts {
 namespace {
 
-// For ssh to connect and authenticate, on a host that is busy, too; ssh itself gives up before.
-constexpr Duration kConnectBudget = 30s;
 constexpr Duration kAnswerBudget = 30s;
 constexpr Duration kPause = 20ms;
 constexpr Duration kCounterInterval = 20ms;  // as the bins of the series
@@ -44,12 +43,14 @@ Cluster::~Cluster() {
 
 Status Cluster::build(const GiveUp& giveUp) {
   agents_.giveUpWhen(giveUp);
+  if (spec_.launcher->ready != nullptr) RETURN_IF_ERROR(spec_.launcher->ready(spec_));
   RETURN_IF_ERROR(connect(giveUp));
   RETURN_IF_ERROR(addAgents(giveUp));
   ASSIGN_OR_RETURN(facts_, readFacts(giveUp));
   if (isLocal()) {
     choice_ = loopbackRails(spec_);
   } else {
+    findReachedAt(spec_.names, facts_);
     ASSIGN_OR_RETURN(choice_, chooseRails(spec_, facts_));
   }
   setNetwork(choice_.network);
@@ -62,10 +63,10 @@ Status Cluster::connect(const GiveUp& giveUp) {
   if (error) return errorf(Code::kIo, "find the program that runs: {}", error.message());
   for (const std::string& host : spec_.names) {
     ASSIGN_OR_RETURN(Connection connection,
-                     Connection::start(host, agentCommand(spec_, host, own)));
+                     Connection::start(*spec_.launcher, host, agentCommand(spec_, host, own)));
     connections_.push_back(std::move(connection));
   }
-  const TimePoint deadline = now() + kConnectBudget;
+  const TimePoint deadline = now() + spec_.launcher->patience;
   std::vector<pollfd> waiting;
   for (const Connection& connection : connections_) waiting.push_back({connection.fd(), POLLIN, 0});
   int left = hosts();
@@ -84,7 +85,8 @@ Status Cluster::connect(const GiveUp& giveUp) {
     const auto silent =
         std::ranges::find_if(waiting, [](const pollfd& one) { return one.fd >= 0; });
     return errorf(Code::kDeadlineExceeded, "host {}: its agent has not come within {}",
-                  name(static_cast<int>(silent - waiting.begin())), formatDuration(kConnectBudget));
+                  name(static_cast<int>(silent - waiting.begin())),
+                  formatDuration(spec_.launcher->patience));
   }
   return okStatus();
 }
@@ -139,13 +141,12 @@ Status Cluster::watchCounters(const GiveUp& giveUp) {
 
 Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
   Connection& connection = connections_[static_cast<std::size_t>(host)];
-  const std::string who = isLocal() ? "its agent" : "ssh";
   std::string why = fmt::format("host {} (node {}) is lost: its agent {}", name(host), host, what);
   // Whatever it does now ends with its lifeline, or its lease.
   connection.hangUp();
   if (!lives) {
     const TimePoint before = now();
-    why += fmt::format(" ({}: {})", who, connection.howItEnded(exitBudget_));
+    why += fmt::format(" ({}: {})", spec_.launcher->program, connection.howItEnded(exitBudget_));
     exitBudget_ = std::max(exitBudget_ - (now() - before), Duration::zero());
   }
   if (lost_.empty()) lost_ = why;
@@ -184,7 +185,7 @@ Status Cluster::readRailCounters(std::vector<site::RailCounters>& counters) {
 
 Result<std::map<std::string, std::string>> Cluster::describe() const {
   std::map<std::string, std::string> description = choice_.words;
-  description["cluster"] = isLocal() ? "hosts, all of them this machine" : "hosts, by ssh";
+  description["cluster"] = fmt::format("hosts: {}", spec_.launcher->doc);
   description["rail_rate"] = choice_.rate == 0 ? "not known" : formatRate(choice_.rate);
   description["faults"] = "none can be made: the hosts have no service for them";
   description["clock_error"] = formatDuration(agents_.clockError());

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "harness/site/hosts/cluster.h"
+#include "harness/site/hosts/host_names.h"
 #include "harness/site/hosts/hosts_spec.h"
+#include "harness/site/hosts/launcher.h"
 
 namespace faultline::hosts {
 namespace {
@@ -36,7 +36,7 @@ site::Footprint footprint(const site::ClusterSpec& spec) {
   taken.descriptors += spec.nodes * kPerHost;
   taken.files = taken.descriptors + spec.nodes * kAgentDescriptors;
   taken.memory += spec.nodes * kLauncherMemory;
-  if (own.launcher != Launcher::kLocal) return taken;
+  if (!own.launcher->thisMachine) return taken;
   const std::int64_t ranks = std::int64_t{spec.nodes} * spec.ranksPerNode;
   taken.processes += ranks;
   taken.threads += ranks * kRankThreads;
@@ -46,15 +46,11 @@ site::Footprint footprint(const site::ClusterSpec& spec) {
 }
 
 std::vector<site::MachineCheck> checkMachine() {
-  std::error_code error;
-  const bool found = std::filesystem::exists("/usr/bin/ssh", error);
-  return {{.group = "hosts",
-           .name = "ssh",
-           .ok = found,
-           .found = found ? "/usr/bin/ssh" : "there is no /usr/bin/ssh",
-           .neededFor = "clusters of kind hosts whose launcher is ssh",
-           .cost = "only 'launcher: local' works",
-           .remedy = "install openssh-client"}};
+  std::vector<site::MachineCheck> checks;
+  for (const Launcher* const launcher : launchers()) {
+    if (launcher->checkMachine != nullptr) checks.push_back(launcher->checkMachine());
+  }
+  return checks;
 }
 
 Result<std::unique_ptr<site::Cluster>> make(const site::ClusterSpec& spec) {
@@ -68,7 +64,7 @@ Result<std::unique_ptr<site::Cluster>> make(const site::ClusterSpec& spec) {
 
 constinit const site::Kind kKind{
     .name = "hosts",
-    .summary = "hosts that are there already, by ssh, with the rails that they have",
+    .summary = "hosts that are there already, by ssh, Slurm or MPI, with the rails that they have",
     .most = site::kMost,
     .runsRanks = true,
     .ownKernels = true,
@@ -77,6 +73,8 @@ constinit const site::Kind kKind{
     .takesPrivileges = false,
     .findsRails = true,
     .settings = kSettings,
+    .section = sectionOf,
+    .complete = findHosts,
     .nodes =
         [](const site::ClusterSpec& spec) {
           return static_cast<int>(hostsSpec(spec).names.size());
