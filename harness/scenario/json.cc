@@ -30,9 +30,9 @@ void addOfItsKind(const Cluster& cluster, Json& json) {
   for (const site::Setting& setting : cluster.kind->settings) {
     const auto said = cluster.settings.find(setting.spec.name);
     if (said == cluster.settings.end()) continue;
-    json[said->first] =
-        setting.list ? Json(said->second)
-                     : toJson(parseParameter(setting.spec, said->second.front()).value());
+    json[said->first] = setting.list
+                            ? Json(said->second)
+                            : toJson(parseParameter(setting.spec, said->second.front()).value());
   }
 }
 
