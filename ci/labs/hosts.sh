@@ -61,6 +61,9 @@ echo 'sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin' >>/etc/passwd
 (umask 077 && sed 's/:.*/:*:19000::::::/' /etc/passwd >/etc/shadow)
 chmod 700 "$LAB/home"
 export HOME=$LAB/home
+# Daemons of Open MPI leave folders when they are killed: not in the machine's /tmp.
+install -d -m 1777 "$LAB/mpi"
+export OMPI_MCA_orte_tmpdir_base=$LAB/mpi
 ip link set lo up
 
 ssh-keygen -q -t ed25519 -N '' -f "$LAB/key"

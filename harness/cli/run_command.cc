@@ -383,9 +383,11 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
       ->delimiter(',')
       ->allow_extra_args(false);  // or it would swallow the files that follow
   command
-      ->add_option("--cluster", options->cluster,
-                   "File with a section `cluster` alone, which takes the place of the scenarios' "
-                   "own: run them there")
+      ->add_option(
+          "--cluster", options->cluster,
+          "File with a section `cluster` alone, which takes the place of the scenarios' "
+          "own: run them there. Or a launcher with the hosts of the allocation (slurm), or "
+          "with these (ssh:n1,n2)")
       ->type_name("FILE");
   command->add_option("--repeat", options->repeat, "Blocks, instead of the scenario's `repeat`");
   command->add_option("--seed", options->seed, "Seed, instead of the scenario's");

@@ -119,18 +119,24 @@ class ClusterReader {
   }
 
   void checkOwn(Cluster& cluster) {
-    const site::ClusterSpec spec = specOf(cluster);
+    site::ClusterSpec spec = specOf(cluster);
+    if (cluster.kind->complete != nullptr && findings_.usable({kCluster})) {
+      const site::Refusal refusal = cluster.kind->complete(spec);
+      if (!refusal.reason.empty()) return refuse(refusal);
+      cluster.settings = spec.settings;
+    }
     if (cluster.kind->check != nullptr && findings_.usable({kCluster})) {
-      for (const site::Refusal& refusal : cluster.kind->check(spec)) {
-        const std::string path = pathOf(refusal.key);
-        const Node* const node = find(refusal.key);
-        const Location where = node != nullptr       ? node->where
-                               : section_ != nullptr ? section_->where
-                                                     : Location{};
-        findings_.addAt(path, where, refusal.reason);
-      }
+      for (const site::Refusal& refusal : cluster.kind->check(spec)) refuse(refusal);
     }
     if (cluster.kind->nodes != nullptr) cluster.nodes = std::max(1, cluster.kind->nodes(spec));
+  }
+
+  void refuse(const site::Refusal& refusal) {
+    const Node* const node = find(refusal.key);
+    const Location where = node != nullptr       ? node->where
+                           : section_ != nullptr ? section_->where
+                                                 : Location{};
+    findings_.addAt(pathOf(refusal.key), where, refusal.reason);
   }
 
   const Node* section_;

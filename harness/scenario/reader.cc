@@ -137,6 +137,11 @@ ClusterResult readCluster(const ClusterFile& file) {
 }
 
 Result<ClusterFile> readClusterFile(const std::string& path) {
+  for (const site::Kind* const kind : site::kinds()) {
+    if (kind->section == nullptr) continue;
+    ASSIGN_OR_RETURN(std::string text, kind->section(path));
+    if (!text.empty()) return ClusterFile{"--cluster " + path, std::move(text)};
+  }
   ASSIGN_OR_RETURN(std::string text,
                    readInput(path, {.what = "cluster file",
                                     .attempt = "cannot read the cluster file " + path,

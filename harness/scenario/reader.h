@@ -43,7 +43,8 @@ struct ClusterFile {
   std::string name;  ///< in messages; empty: there is none
   std::string text;  ///< YAML, with the key `cluster` alone
 };
-/// Reads such a file; kNotFound and others with what was attempted.
+/// Reads such a file, or a word that a kind of clusters knows (site::Kind::section); kNotFound and
+/// others with what was attempted.
 Result<ClusterFile> readClusterFile(const std::string& path);
 
 /// The section alone, or every mistake in it; never both.

@@ -50,6 +50,12 @@ struct Kind {
   /// Keys of `cluster` that it adds.
   std::span<const Setting> settings{};
 
+  /// The YAML of a cluster for a word of the command line that is no file, "slurm" say; empty: it
+  /// is no such word. kInvalidArgument: it is one, and wrong. Pure. Null: there is none.
+  Result<std::string> (*section)(std::string_view word) = nullptr;
+  /// Puts what surrounds this process in place of what the keys leave to it, names of nodes say.
+  /// Called when a scenario is read, once and before the following ones. Null: nothing is left.
+  Refusal (*complete)(ClusterSpec& spec) = nullptr;
   /// How many nodes there are by its own keys. Pure. Null: `nodes` says it.
   int (*nodes)(const ClusterSpec& spec) = nullptr;
   /// What is wrong with its own keys and with `rails`. Pure. Null: nothing can be.

@@ -153,10 +153,11 @@ class Chooser {
         if (port == nullptr) port = findPort(facts, facts.defaultRoute);
       }
       if (port == nullptr || port->link == "loopback") {
-        return errorf(Code::kNotFound,
-                      "host {}: no interface has the address {} to which ssh came, and there is no "
-                      "default route: name the management network by 'management: NAME'",
-                      name(host), facts.reachedAt);
+        return errorf(
+            Code::kNotFound,
+            "host {}: no interface has the address {} at which it is reached, and there is "
+            "no default route: name the management network by 'management: NAME'",
+            name(host), facts.reachedAt);
       }
       if (const std::string why = whyUseless(*port); !why.empty()) {
         return errorf(Code::kNotFound, "host {}: {}, its management network, {}", name(host),

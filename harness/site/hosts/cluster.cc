@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "harness/site/agent_processes.h"
+#include "harness/site/hosts/host_names.h"
 
 namespace faultline::hosts {
 namespace {
@@ -35,11 +36,13 @@ Cluster::~Cluster() {
 }
 
 Status Cluster::build(const GiveUp& giveUp) {
+  if (spec_.launcher->ready != nullptr) RETURN_IF_ERROR(spec_.launcher->ready(spec_));
   RETURN_IF_ERROR(connect(giveUp));
   RETURN_IF_ERROR(readFacts(giveUp));
   if (isLocal()) {
     choice_ = loopbackRails(spec_);
   } else {
+    findReachedAt(spec_.names, facts_);
     ASSIGN_OR_RETURN(choice_, chooseRails(spec_, facts_));
   }
   setNetwork(choice_.network);
@@ -181,13 +184,12 @@ Status Cluster::watchCounters(const GiveUp& giveUp) {
 
 Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
   Connection& connection = connections_.at(host);
-  const std::string who = isLocal() ? "its agent" : "ssh";
   std::string why = fmt::format("host {} (node {}) is lost: its agent {}", name(host), host, what);
   // Whatever it does now ends with its lifeline, or its lease.
   connection.hangUp();
   if (!lives) {
     const TimePoint before = now();
-    why += fmt::format(" ({}: {})", who, connection.howItEnded(exitBudget_));
+    why += fmt::format(" ({}: {})", spec_.launcher->program, connection.howItEnded(exitBudget_));
     exitBudget_ = std::max(exitBudget_ - (now() - before), Duration::zero());
   }
   if (lost_.empty()) lost_ = why;
@@ -227,7 +229,7 @@ Status Cluster::readRailCounters(std::vector<site::RailCounters>& counters) {
 
 Result<std::map<std::string, std::string>> Cluster::describe() const {
   std::map<std::string, std::string> description = choice_.words;
-  description["cluster"] = isLocal() ? "hosts, all of them this machine" : "hosts, by ssh";
+  description["cluster"] = fmt::format("hosts: {}", spec_.launcher->doc);
   description["rail_rate"] = choice_.rate == 0 ? "not known" : formatRate(choice_.rate);
   description["faults"] = "none can be made: the hosts have no service for them";
   description["clock_error"] = formatDuration(agents_.clockError());

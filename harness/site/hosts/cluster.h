@@ -11,10 +11,11 @@
 #include "harness/site/hosts/connection.h"
 #include "harness/site/hosts/connector.h"
 #include "harness/site/hosts/hosts_spec.h"
+#include "harness/site/hosts/launcher.h"
 
 namespace faultline::hosts {
 
-/// Hosts that are there already, each with an agent that ssh has started (docs/hosts.md).
+/// Hosts that are there already, each with an agent that a launcher has started (docs/hosts.md).
 class Cluster final : public site::Cluster {
  public:
   explicit Cluster(HostsSpec spec);
@@ -35,7 +36,7 @@ class Cluster final : public site::Cluster {
   Result<std::map<std::string, std::string>> describe() const override;
 
  private:
-  bool isLocal() const { return spec_.launcher == Launcher::kLocal; }
+  bool isLocal() const { return spec_.launcher->thisMachine; }
   int hosts() const { return static_cast<int>(spec_.names.size()); }
   const std::string& name(int host) const { return spec_.names[static_cast<std::size_t>(host)]; }
   Status connect(const GiveUp& giveUp);

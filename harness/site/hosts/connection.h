@@ -8,17 +8,17 @@
 #include "base/unique_fd.h"
 #include "harness/launch/message_channel.h"
 #include "harness/launch/process.h"
+#include "harness/site/hosts/launcher.h"
 
 namespace faultline::hosts {
-
-/// Where PATH has the program of this name; the name itself where it has none, or is a path.
-std::string inPath(const std::string& name);
 
 /// What leads to the agent of a host: a process here (ssh, say) whose standard input and output are
 /// the agent's. When it goes, or this process dies, the agent sees the end of its input.
 class Connection {
  public:
-  static Result<Connection> start(const std::string& host, const std::vector<std::string>& command);
+  /// `launcher` is whose command that is.
+  static Result<Connection> start(const Launcher& launcher, const std::string& host,
+                                  const std::vector<std::string>& command);
   Connection(Connection&&) = default;
   Connection& operator=(Connection&&) = default;
 
@@ -33,8 +33,8 @@ class Connection {
 
   /// One that has closed its output is on its way out.
   static constexpr Duration kExitBudget = 500ms;
-  /// What its errors say, the last of it on one line, with how it ended, which is waited for:
-  /// "exit code 255, 'ssh: connect to host ...'".
+  /// What its errors say, the last of it on one line, with how it ended, which is waited for, and
+  /// what that means: "exit code 255, 'ssh: connect to host ...'".
   std::string howItEnded(Duration budget);
 
   /// Lets the agent see the end of its input, and does not wait.
@@ -45,14 +45,16 @@ class Connection {
   void awaitEnd(Duration budget) { (void)process_.waitFor(budget); }
 
  private:
-  Connection(std::string host, launch::Process process, UniqueFd near, UniqueFd again,
-             UniqueFd errors)
-      : host_(std::move(host)),
+  Connection(const Launcher& launcher, std::string host, launch::Process process, UniqueFd near,
+             UniqueFd again, UniqueFd errors)
+      : launcher_(&launcher),
+        host_(std::move(host)),
         process_(std::move(process)),
         near_(std::move(near)),
         again_(std::move(again)),
         errors_(std::move(errors)) {}
 
+  const Launcher* launcher_;
   std::string host_;
   launch::Process process_;
   UniqueFd near_;

@@ -20,11 +20,12 @@ void Connector::begin(std::vector<Arrived>& arrived) {
   while (next_ < spec_.names.size() && coming_.size() < std::size_t{kMostAtOnce}) {
     const int host = static_cast<int>(next_);
     const std::string& name = spec_.names[next_++];
-    Result<Connection> connection = Connection::start(name, agentCommand(spec_, name, program_));
+    Result<Connection> connection =
+        Connection::start(*spec_.launcher, name, agentCommand(spec_, name, program_));
     if (!connection.ok()) {
       arrived.push_back({host, connection.status()});
     } else {
-      coming_.emplace(host, Coming{*std::move(connection), now() + kBudget});
+      coming_.emplace(host, Coming{*std::move(connection), now() + spec_.launcher->patience});
     }
   }
 }
@@ -47,7 +48,8 @@ std::vector<Connector::Arrived> Connector::step(Duration timeout) {
     if (heard) greeted = coming.connection.greeted();
     if (!greeted && now() >= coming.deadline) {
       greeted = errorf(Code::kDeadlineExceeded, "host {}: its agent has not come within {}",
-                       spec_.names[static_cast<std::size_t>(host)], formatDuration(kBudget));
+                       spec_.names[static_cast<std::size_t>(host)],
+                       formatDuration(spec_.launcher->patience));
     }
     if (!greeted) continue;
     if (greeted->ok()) {

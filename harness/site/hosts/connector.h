@@ -19,9 +19,6 @@ class Connector {
   /// (MaxStartups 10:30:100, sshd_config(5)), and all may go through that of one jump host; two are
   /// left for others.
   static constexpr int kMostAtOnce = 8;
-  /// For one to connect, authenticate and greet, on a host that is busy, too; ssh itself gives up
-  /// before.
-  static constexpr Duration kBudget = 30s;
 
   /// `ownProgram`: the path of this program.
   Connector(const HostsSpec& spec, std::string ownProgram);

@@ -8,8 +8,9 @@
 
 #include "base/user_name.h"
 #include "harness/site/hosts/cluster.h"
-#include "harness/site/hosts/connection.h"
+#include "harness/site/hosts/host_names.h"
 #include "harness/site/hosts/hosts_spec.h"
+#include "harness/site/hosts/launcher.h"
 
 namespace faultline::hosts {
 namespace {
@@ -40,7 +41,7 @@ site::Footprint footprint(const site::ClusterSpec& spec) {
   taken.descriptors += spec.nodes * kPerHost;
   taken.files = taken.descriptors + spec.nodes * kAgentDescriptors;
   taken.memory += spec.nodes * kLauncherMemory;
-  if (own.launcher != Launcher::kLocal) return taken;
+  if (!own.launcher->thisMachine) return taken;
   const std::int64_t ranks = std::int64_t{spec.nodes} * spec.ranksPerNode;
   taken.processes += ranks;
   taken.threads += ranks * kRankThreads;
@@ -50,16 +51,11 @@ site::Footprint footprint(const site::ClusterSpec& spec) {
 }
 
 std::vector<site::MachineCheck> checkMachine() {
-  constexpr const char* kProgramOfIt = "ssh";
-  const std::string path = inPath(kProgramOfIt);
-  const bool found = path != kProgramOfIt;
-  return {{.group = "hosts",
-           .name = kProgramOfIt,
-           .ok = found,
-           .found = found ? path : "there is no ssh in PATH",
-           .neededFor = "clusters of kind hosts whose launcher is ssh",
-           .cost = "only 'launcher: local' works",
-           .remedy = "install openssh-client"}};
+  std::vector<site::MachineCheck> checks;
+  for (const Launcher* const launcher : launchers()) {
+    if (launcher->checkMachine != nullptr) checks.push_back(launcher->checkMachine());
+  }
+  return checks;
 }
 
 /// "run 'quickstart' of alice at login1, since 2026-12-01 09:00:00 UTC"
@@ -82,7 +78,7 @@ Result<std::unique_ptr<site::Cluster>> make(const site::ClusterSpec& spec) {
 
 constinit const site::Kind kKind{
     .name = "hosts",
-    .summary = "hosts that are there already, by ssh, with the rails that they have",
+    .summary = "hosts that are there already, by ssh, Slurm or MPI, with the rails that they have",
     .most = kMost,
     .runsRanks = true,
     .ownKernels = true,
@@ -91,6 +87,8 @@ constinit const site::Kind kKind{
     .takesPrivileges = false,
     .findsRails = true,
     .settings = kSettings,
+    .section = sectionOf,
+    .complete = findHosts,
     .nodes =
         [](const site::ClusterSpec& spec) {
           return static_cast<int>(hostsSpec(spec).names.size());

@@ -41,17 +41,26 @@ expect: [wrong_elements == 0]
   }
   std::string out() const { return folder_.path() / "result"; }
 
-  /// A case of laboratory.sh; skips the test where there is no laboratory.
+  /// A case of laboratory.sh, with ssh; skips the test where there is no laboratory. `settings`: of
+  /// the laboratory, "NAME=VALUE".
   void inLaboratory(const std::string& what, int hosts = kHosts,
-                    std::vector<std::string> settings = {}) {
-    const std::string script = FAULTLINE_SOURCE_DIR "/tests/netns/hosts/laboratory.sh";
-    std::vector<std::string>& command = settings;  // of the laboratory, in its environment
-    for (const std::string& word :
-         {std::string(FAULTLINE_SOURCE_DIR "/ci/labs/hosts.sh"), std::to_string(hosts),
-          std::to_string(kRails), script, std::string(FAULTLINE_BINARY_DIR "/faultline"), what}) {
-      command.push_back(word);
-    }
-    const testing::Ran ran = testing::runProgram("/usr/bin/env", command, folder_.path());
+                    const std::vector<std::string>& settings = {}) {
+    runIn("hosts.sh", caseOf(what, "ssh"), hosts, settings);
+  }
+  /// The same with another launcher.
+  void inLaboratory(const std::string& what, const std::string& launcher) {
+    if (launcher != "slurm") return runIn("hosts.sh", caseOf(what, launcher));
+    std::vector<std::string> words = caseOf(what, launcher);
+    words.insert(words.begin(), {"salloc", "--quiet", "--nodes", std::to_string(kHosts)});
+    runIn("slurm.sh", std::move(words));
+  }
+  /// A command in a laboratory of ci/labs.
+  void runIn(const std::string& laboratory, std::vector<std::string> words, int hosts = kHosts,
+             const std::vector<std::string>& settings = {}) {
+    words.insert(words.begin(), {FAULTLINE_SOURCE_DIR "/ci/labs/" + laboratory,
+                                 std::to_string(hosts), std::to_string(kRails)});
+    words.insert(words.begin(), settings.begin(), settings.end());
+    const testing::Ran ran = testing::runProgram("/usr/bin/env", words, folder_.path());
     constexpr int kNotPossible = 77;
     if (ran.exit == kNotPossible) GTEST_SKIP() << ran.err;
     ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
@@ -75,10 +84,18 @@ expect: [wrong_elements == 0]
 
   testing::TemporaryFolder folder_;
   std::string printed_;
+
+ private:
+  static std::vector<std::string> caseOf(const std::string& what, const std::string& launcher) {
+    return {FAULTLINE_SOURCE_DIR "/tests/netns/hosts/laboratory.sh",
+            FAULTLINE_BINARY_DIR "/faultline", what, launcher};
+  }
 };
 
-#define IN_LABORATORY(...)   \
-  inLaboratory(__VA_ARGS__); \
+// Ends the test where that has failed, or could not be.
+#define OR_RETURN(attempt) \
+  attempt;                 \
   if (IsSkipped() || HasFatalFailure()) return
+#define IN_LABORATORY(...) OR_RETURN(inLaboratory(__VA_ARGS__))
 
 }  // namespace faultline

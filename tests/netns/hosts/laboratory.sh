@@ -1,39 +1,24 @@
 #!/usr/bin/env bash
-# What the tests beside it do in a laboratory of three hosts or more (ci/labs/hosts.sh): laboratory.sh PROGRAM CASE,
-# in a folder with scenario.yaml. Prints what it saw, as "NAME VALUE"; results are in `result`.
+# What the tests beside it do in a laboratory of three hosts or more (ci/labs/hosts.sh, slurm.sh):
+# laboratory.sh PROGRAM CASE [LAUNCHER], in a folder with scenario.yaml; with slurm in an allocation of all of
+# them. Prints what it saw, as "NAME VALUE"; results are in `result`.
 set -euo pipefail
 set -m # or what runs in the background would not see SIGINT
 
-readonly program=$1 what=$2
+readonly program=$1 what=$2 launcher=${3:-ssh}
 source=$(cd "$(dirname "$0")/../../.." && pwd)
 readonly source
 
-on() { nsenter --target "$(<"$LAB/pid/$1")" --net --mount --uts --ipc --pid -- "${@:2}"; }
+# shellcheck source=ci/labs/inside.sh
+source "$source/ci/labs/inside.sh"
 
-# How many agents and ranks all hosts have.
-left() {
-  local host count=0
-  for host in n0 n1 n2; do
-    count=$((count + $(on "$host" pgrep -c -f 'faultline (agent|rank)' || true)))
-  done
-  echo "$count"
+# What leads to the hosts; zombies are over.
+declare -A command_of=([ssh]=ssh [slurm]=srun [mpirun]=mpirun)
+command -v "${command_of[$launcher]}" >/dev/null || {
+  echo "there is no ${command_of[$launcher]}" >&2
+  exit 77
 }
-# until_so SECONDS WHAT COMMAND...: waits until the command succeeds; fails with what was awaited.
-until_so() {
-  local limit=$((SECONDS + $1)) awaited=$2
-  shift 2
-  until "$@"; do
-    if ((SECONDS >= limit)); then
-      echo "not within the bound: $awaited; there are $(left) agents and ranks" >&2
-      return 1
-    fi
-    sleep 0.02
-  done
-}
-are_left() { [[ $(left) == "$1" ]]; }
-# Far above what it takes, and far below the lease of patient().
-until_left() { until_so 45 "$1 agents and ranks" are_left "$1"; }
-no_ssh_runs() { ! pgrep -x -r R,S,D,T ssh >/dev/null; } # zombies are over
+none_runs() { ! pgrep -x -r R,S,D,T "${command_of[$launcher]}" >/dev/null; }
 
 # Whether so many iterations are over: one carries 8 MiB, with all that is besides less than 10.
 has_done() { (($(sent rail0) + $(sent rail1) - base >= $1 * (10 << 20))); }
@@ -55,14 +40,6 @@ expect_the_end() {
   echo "exit $status"
   until_left 0
 }
-# What all hosts have sent over a port.
-sent() {
-  local host sum=0
-  for host in n0 n1 n2; do
-    sum=$((sum + $(on "$host" cat "/sys/class/net/$1/statistics/tx_bytes")))
-  done
-  echo "$sum"
-}
 # attempt NAME: how a run that cannot be begun ends.
 attempt() {
   local status=0
@@ -71,6 +48,8 @@ attempt() {
 }
 
 cp "$LAB/hosts" hosts.yaml
+[[ $launcher == ssh ]] || echo "  launcher: $launcher" >>hosts.yaml
+[[ $launcher != slurm ]] || sed -i '/hosts: /d' hosts.yaml # those of the allocation
 run=("$program" run --cluster hosts.yaml scenario.yaml)
 # What ends earlier than this has not ended for want of a word.
 patient() { echo "  lease: 10min" >>hosts.yaml; }
@@ -136,7 +115,7 @@ case $what in
     start result
     kill -KILL "$controller"
     expect_the_end
-    until_so 45 "the end of every ssh" no_ssh_runs
+    until_so 45 "the end of what leads to the hosts" none_runs
     ;;
   trouble)
     echo 'echo Welcome' >"$HOME/.bashrc"
@@ -213,6 +192,34 @@ END
     "$program" doctor --cluster hosts.yaml --json >look.json || echo "exit $?"
     "$program" doctor --cluster hosts.yaml || true
     until_left 0
+    ;;
+  killed)
+    patient
+    start result
+    pkill -KILL -x -o "${command_of[$launcher]}" # the oldest: that of the first host
+    expect_the_end
+    ;;
+  cancel)
+    patient
+    start result
+    scancel "$SLURM_JOB_ID"
+    expect_the_end
+    ;;
+  step)
+    # The lease is what ends it here: srun does not see it.
+    echo "  lease: 2s" >>hosts.yaml
+    start result
+    on n1 pkill -KILL slurmstepd
+    expect_the_end
+    ;;
+  daemon)
+    # Slurm takes the host for dead some seconds later, and what runs there for lost.
+    start result
+    on n1 pkill -KILL -x slurmd
+    has_done_more() { has_done 20; }
+    until_so 45 "the run goes on without a slurmd" has_done_more
+    kill -INT "$controller"
+    expect_the_end
     ;;
   two)
     start result

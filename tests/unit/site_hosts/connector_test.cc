@@ -44,6 +44,7 @@ class ConnectorTest : public ::testing::Test {
                                          waiting(), folder_.path().string(), versionNumber(),
                                          wire::kAgentVersion));
     std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    spec_.launcher = findLauncher("ssh");
     spec_.ssh = {script};
     for (int host = 0; host < kHosts; ++host) spec_.names.push_back(fmt::format("n{}", host));
   }
