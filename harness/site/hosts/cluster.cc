@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <random>
 
 #include "base/units.h"
 #include "harness/site/agent_processes.h"
@@ -14,8 +15,6 @@ namespace {
 
 // For ssh to connect and authenticate, on a host that is busy, too; ssh itself gives up before.
 constexpr Duration kConnectBudget = 30s;
-constexpr Duration kAnswerBudget = 30s;
-constexpr Duration kPause = 20ms;
 constexpr Duration kCounterInterval = 20ms;  // as the bins of the series
 // For agents to end what they have started, and ssh to tell.
 constexpr Duration kEndBudget = 2s;
@@ -30,6 +29,7 @@ std::string signedTime(Duration time) {
 Cluster::Cluster(HostsSpec spec)
     : site::Cluster({}),
       spec_(std::move(spec)),
+      token_(fmt::format("{:08x}{:08x}", std::random_device()(), std::random_device()())),
       agents_([this](int host, const std::string& what, bool lives) {
         return lostAgent(host, what, lives);
       }) {}
@@ -53,6 +53,7 @@ Status Cluster::build(const GiveUp& giveUp) {
     ASSIGN_OR_RETURN(choice_, chooseRails(spec_, facts_));
   }
   setNetwork(choice_.network);
+  if (!spec_.folder.empty()) RETURN_IF_ERROR(shareFolder(giveUp));
   return isLocal() ? okStatus() : watchCounters(giveUp);
 }
 
@@ -89,8 +90,8 @@ Status Cluster::connect(const GiveUp& giveUp) {
   return okStatus();
 }
 
-template <typename Done>
-Status Cluster::listenUntil(const Done& done, const GiveUp& giveUp, const char* what) {
+Status Cluster::listenUntil(const std::function<bool(int host)>& done, const GiveUp& giveUp,
+                            const char* what) {
   const TimePoint deadline = now() + kAnswerBudget;
   for (int host = 0; host < hosts(); ++host) {
     while (!done(host)) {
@@ -158,11 +159,6 @@ Result<std::unique_ptr<site::Processes>> Cluster::startRanks(
   return site::AgentProcesses::startRelayedRanks(agents_, ranks);
 }
 
-Result<std::unique_ptr<site::Processes>> Cluster::startGuards(
-    const std::vector<site::GuardProcess>& /*guards*/, int /*logFd*/) {
-  return errorf(Code::kUnsupported, "hosts run no programs that are not ours yet");
-}
-
 Result<std::unique_ptr<injector::Fault>> Cluster::makeFault(
     const std::string& kind, const injector::FaultParameters& /*parameters*/,
     const site::FaultTarget& /*target*/) {
@@ -180,6 +176,17 @@ Status Cluster::readRailCounters(std::vector<site::RailCounters>& counters) {
     }
   }
   return okStatus();
+}
+
+Result<std::uint64_t> Cluster::payloadDelivered() {
+  if (isLocal()) {
+    return errorf(Code::kUnsupported, "with 'launcher: local' nothing counts what a rail carries");
+  }
+  std::vector<site::RailCounters> rails;
+  RETURN_IF_ERROR(readRailCounters(rails));
+  std::uint64_t received = 0;
+  for (const site::RailCounters& rail : rails) received += rail.rx_bytes;
+  return payload_.add(now(), received);
 }
 
 Result<std::map<std::string, std::string>> Cluster::describe() const {

@@ -58,7 +58,7 @@ std::string programWord(std::string_view program) {
 
 }  // namespace
 
-constinit const std::array<site::Setting, 6> kSettings{{
+constinit const std::array<site::Setting, 7> kSettings{{
     site::Setting{{kLauncher, ParameterType::kEnum, "ssh",
                    "of kind hosts: who starts the agent of each host; local: this machine is every "
                    "host, and its ranks reach each other by loopback and memory",
@@ -72,6 +72,9 @@ constinit const std::array<site::Setting, 6> kSettings{{
          "to which ssh comes"}},
     site::Setting{{kProgram, ParameterType::kText, "",
                    "of kind hosts: the path of faultline on them, if it is not the same as here"}},
+    site::Setting{{kFolderSetting, ParameterType::kText, "",
+                   "of kind hosts: absolute path of a folder that all of them see, for the "
+                   "checkpoints of strategies that restart"}},
     site::Setting{{kSsh, ParameterType::kText, "ssh",
                    "of kind hosts: the ssh command, or a list of it and options: [ssh, -F, FILE]"},
                   /*list=*/true},
@@ -93,6 +96,7 @@ HostsSpec hostsSpec(const site::ClusterSpec& spec) {
   const std::string management = textOf(spec.settings, kManagement);
   if (management != kAuto) own.management = management;
   own.program = textOf(spec.settings, kProgram);
+  own.folder = textOf(spec.settings, kFolderSetting);
   own.ssh = listOf(spec.settings, kSsh);
   const auto lease = parseDuration(textOf(spec.settings, kLease));
   own.lease = lease.ok() ? *lease : Duration(10s);
@@ -118,6 +122,9 @@ std::vector<site::Refusal> check(const HostsSpec& spec) {
     if (isHostName(name)) continue;
     refuse(kHosts, fmt::format("hosts: '{}' is no name of a host", name));
     break;
+  }
+  if (!spec.folder.empty() && !spec.folder.starts_with('/')) {
+    refuse(kFolderSetting, fmt::format("folder: '{}' is no absolute path", spec.folder));
   }
   // Often written so; a path may have spaces.
   if (spec.ssh.size() == 1 && spec.ssh.front().find(" -") != std::string::npos) {

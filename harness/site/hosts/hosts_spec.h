@@ -23,6 +23,7 @@ struct HostsSpec {
   Launcher launcher = Launcher::kSsh;
   std::vector<std::string> names;
   std::string management;        ///< name of the interface; empty: it is found
+  std::string folder;            ///< that all hosts see, for checkpoints; empty: there is none
   std::string program;           ///< path of this program on the hosts; empty: as it is here
   std::vector<std::string> ssh;  ///< how ssh is called: the command, and what options it gets
   Duration lease{};              ///< who is silent for so long is lost
@@ -31,8 +32,10 @@ struct HostsSpec {
   BitsPerSecond railRate = 0;  ///< as the scenario says; 0: it does not
 };
 
+/// The key of a folder that all hosts see.
+inline constexpr std::string_view kFolderSetting = "folder";
 /// The keys that the kind adds.
-extern const std::array<site::Setting, 6> kSettings;
+extern const std::array<site::Setting, 7> kSettings;
 HostsSpec hostsSpec(const site::ClusterSpec& spec);
 /// What is wrong with it.
 std::vector<site::Refusal> check(const HostsSpec& spec);
