@@ -90,8 +90,8 @@ TEST_F(HostTest, LosesAllOfOneDirectionAndTellsWhich) {
 // The same hook, and nothing in it: what is left of one who was killed while he made it.
 TEST_F(HostTest, AFilterOfSomebodyElseRefusesThem) {
   ASSERT_EQ(shell("tc qdisc add dev eth1 clsact").exit, 0);
-  for (const std::vector<std::string> kind :
-       {std::vector<std::string>{"one_way_loss"}, {"loss", "--param", "percent=5"}}) {
+  for (const auto& kind :
+       std::vector<std::vector<std::string>>{{"one_way_loss"}, {"loss", "--param", "percent=5"}}) {
     std::vector<std::string> words{"inject", "--target", "eth1", "--for", "1s"};
     words.insert(words.begin() + 1, kind.begin(), kind.end());
     const Ran ran = run(words);

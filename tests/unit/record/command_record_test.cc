@@ -288,6 +288,7 @@ TEST_F(CommandRecordTest, EachProcessGetsItsArgumentsAndItsEnvironment) {
 }
 
 TEST_F(CommandRecordTest, AProcessOfAHostIsToldOfTheFoldersThere) {
+  scenario_.workload.command.workingDirectory.clear();
   const auto plan = planPrograms(
       scenario_, planned_, "/out", kNetwork,
       [](int node, const std::string&) { return fmt::format("/tmp/of-host-{}", node); });

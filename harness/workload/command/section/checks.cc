@@ -95,9 +95,10 @@ class CommandChecker {
   }
 
   void checkPlaceholders() {
-    if (!findings_.usable({"cluster", "cluster.nodes", "cluster.rails", kPath})) return;
-    // How many rails are found is known later: a rail that is not there is told then.
     const Cluster& cluster = scenario_.cluster;
+    // How many rails are found is known later: a rail that is not there is told then.
+    const bool railsKnown = cluster.railChoice.automatic || findings_.usable({"cluster.rails"});
+    if (!railsKnown || !findings_.usable({"cluster", "cluster.nodes", kPath})) return;
     std::map<std::string, std::string> variables;
     for (const std::string& name : command::variableNames(cluster.nodes, mostRails(cluster))) {
       variables.emplace(name, name);
