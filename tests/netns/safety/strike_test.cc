@@ -61,7 +61,7 @@ TEST_F(HostTest, LosesAShareProvesItAndTakesItBack) {
   const std::string before = state();
   for (const std::string direction : {"both", "out", "in"}) {
     const Ran ran = run({"inject", "loss", "--target", "eth1", "--for", "200ms", "--param",
-                         "percent=40", "--param", "direction=" + direction, "--json"});
+                         "percent=40%", "--param", "direction=" + direction, "--json"});
     ASSERT_EQ(ran.exit, 0) << direction << ran.out << ran.err;
     const auto told = nlohmann::json::parse(ran.out);
     // Of both ways a question or its answer is lost: 1 - 0.6 * 0.6.
@@ -91,7 +91,7 @@ TEST_F(HostTest, LosesAllOfOneDirectionAndTellsWhich) {
 TEST_F(HostTest, AFilterOfSomebodyElseRefusesThem) {
   ASSERT_EQ(shell("tc qdisc add dev eth1 clsact").exit, 0);
   for (const auto& kind :
-       std::vector<std::vector<std::string>>{{"one_way_loss"}, {"loss", "--param", "percent=5"}}) {
+       std::vector<std::vector<std::string>>{{"one_way_loss"}, {"loss", "--param", "percent=5%"}}) {
     std::vector<std::string> words{"inject", "--target", "eth1", "--for", "1s"};
     words.insert(words.begin() + 1, kind.begin(), kind.end());
     const Ran ran = run(words);
@@ -105,7 +105,7 @@ TEST_F(HostTest, TheCommandsThatAreToldDoTheSame) {
   for (const auto& more :
        std::vector<std::vector<std::string>>{{"blackhole"},
                                              {"one_way_loss", "--param", "direction=in"},
-                                             {"loss", "--param", "percent=30"},
+                                             {"loss", "--param", "percent=30%"},
                                              {"throttle", "--param", "rate=20Mbit"},
                                              {"port_down"}}) {
     std::vector<std::string> words{"inject", "--target", "eth2", "--for", "60s"};
