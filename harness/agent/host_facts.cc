@@ -152,6 +152,8 @@ Result<wire::HostFacts> readHostFacts() {
   facts.defaultRoute = defaultRouteIn(fileText("/proc/thread-self/net/route"));
   const char* const connection = std::getenv("SSH_CONNECTION");
   if (connection != nullptr) facts.reachedAt = reachedAt(connection);
+  const char* const temporary = std::getenv("TMPDIR");
+  facts.temporary = temporary != nullptr && *temporary == '/' ? temporary : "/tmp";
 
   ASSIGN_OR_RETURN(const UniqueFd network, netlink::currentNamespace());
   ASSIGN_OR_RETURN(netlink::Socket socket, netlink::Socket::open(network.get()));

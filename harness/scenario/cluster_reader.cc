@@ -169,6 +169,10 @@ bool isRailRate(BitsPerSecond rate) {
   return value >= spec.minimum && value <= spec.maximum;
 }
 
+int mostRails(const Cluster& cluster) {
+  return cluster.railChoice.automatic ? cluster.kind->most.rails : cluster.rails;
+}
+
 std::string railsInWords(const Cluster& cluster) {
   if (cluster.railChoice.automatic) return "the rails that are found";
   const bool rated = cluster.kind->shapesRails || cluster.kind->findsRails;

@@ -240,6 +240,15 @@ Status Agents::received(int node, Agent& agent, wire::FromAgent message) {
     }
   } else if (auto* const output = std::get_if<wire::JobOutput>(&message)) {
     if (Job* const job = jobOf(output->job)) job->output = std::move(output->programs);
+  } else if (auto* const missing = std::get_if<wire::JobChecked>(&message)) {
+    agent.missing = std::move(missing->missing);
+  } else if (const auto* const shared = std::get_if<wire::FolderShared>(&message)) {
+    agent.shared = shared->outcome.status();
+  } else if (const auto* const wrote = std::get_if<wire::JobWrote>(&message)) {
+    Job* const job = jobOf(wrote->job);
+    if (job != nullptr && job->wrote && job->broken.ok()) {
+      job->broken = job->wrote(wrote->file, wrote->bytes.data);
+    }
   } else if (auto* const guard = std::get_if<wire::GuardSaid>(&message)) {
     Job* const job = jobOf(guard->job);
     if (job == nullptr) return okStatus();
@@ -261,9 +270,27 @@ Result<int> Agents::startGuard(int node, const wire::GuardJob& job, bool read, i
   jobs_[id] = Job{.node = node};
   const std::array log{logFd};
   const bool logs = logFd >= 0;
-  RETURN_IF_ERROR(
-      tell(node, wire::StartJob{id, job, read, logs}, std::span(log).first(logs ? 1 : 0)));
+  RETURN_IF_ERROR(tell(node, wire::StartJob{.job = id, .guard = job, .read = read, .logs = logs},
+                       std::span(log).first(logs ? 1 : 0)));
   return id;
+}
+
+Result<int> Agents::startGuard(int node, wire::StartJob message, Wrote wrote) {
+  message.job = nextJob_++;
+  jobs_[message.job] = Job{.node = node, .wrote = std::move(wrote)};
+  const int id = message.job;
+  RETURN_IF_ERROR(tell(node, std::move(message)));
+  return id;
+}
+
+Status Agents::askForMissing(int node, const wire::CheckJob& job) {
+  agents_.at(node).missing.reset();
+  return tell(node, job);
+}
+
+Status Agents::askForShared(int node, const wire::ShareFolder& folder) {
+  agents_.at(node).shared.reset();
+  return tell(node, folder);
 }
 
 Result<int> Agents::startRank(int node, const std::map<std::string, std::string>& environment,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,12 @@ class Agents {
 
   /// Starts a guard. `logFd`: where the guard itself logs to (borrowed); -1: where its agent does.
   Result<int> startGuard(int node, const wire::GuardJob& job, bool read, int logFd = -1);
+  /// What a file of a job has got (wire::JobWrote), as it comes.
+  using Wrote = std::function<Status(int file, std::string_view bytes)>;
+  /// Starts one on another machine, whose files come here: `message` without its number. The first
+  /// error of `wrote` is kept (broken()).
+  Result<int> startGuard(int node, wire::StartJob message, Wrote wrote);
+  Status broken(int job) const { return jobs_.at(job).broken; }
   /// Starts a rank, with its end of a message channel (borrowed).
   Result<int> startRank(int node, const std::map<std::string, std::string>& environment,
                         int messagesFd, int logFd);
@@ -121,6 +128,16 @@ class Agents {
   /// The answer, once it has come.
   const std::optional<wire::HostFacts>& toldFacts(int node) const { return agents_.at(node).facts; }
 
+  /// What is missing to start that there; toldMissing() is the answer.
+  Status askForMissing(int node, const wire::CheckJob& job);
+  const std::optional<std::vector<std::string>>& toldMissing(int node) const {
+    return agents_.at(node).missing;
+  }
+
+  /// What its agent says of that folder; toldShared() is the answer.
+  Status askForShared(int node, const wire::ShareFolder& folder);
+  const std::optional<Status>& toldShared(int node) const { return agents_.at(node).shared; }
+
   /// Has its agent tell what these interfaces have carried, as often as that.
   Status watchCounters(int node, const std::vector<std::string>& interfaces, Duration every) {
     return tell(node, wire::WatchCounters{interfaces, every});
@@ -151,6 +168,8 @@ class Agents {
     std::optional<std::vector<wire::RailState>> rails{};  // the latest answer
     Duration lease{};                                     // 0: it may be silent for ever
     std::optional<wire::HostFacts> facts{};
+    std::optional<std::vector<std::string>> missing{};
+    std::optional<Status> shared{};
     std::vector<wire::PortCounters> counters{};
   };
   struct Job {
@@ -161,6 +180,8 @@ class Agents {
     std::deque<nlohmann::json> rankSaid{};
     LogLines logged{};
     std::optional<std::vector<wire::Printed>> output{};
+    Wrote wrote{};
+    Status broken{};
   };
   struct Holder {
     int node = 0;

@@ -18,6 +18,7 @@
 #include "harness/site/settings.h"
 #include "injector/fault.h"
 #include "injector/fault_kind.h"
+#include "wire/agent.h"
 #include "wire/guard.h"
 
 /// Where a run takes place. docs/site.md.
@@ -74,10 +75,22 @@ struct RankProcess {
   std::map<std::string, std::string> environment{};  ///< besides the bench's own
 };
 
+/// A file that a program writes, besides what it prints.
+struct WrittenFile {
+  std::string path{};  ///< relative to GuardProcess::folder
+  wire::Bringing how{};
+};
+
 /// The guard of a node (harness/agent/guard.h) and what it is to start there.
 struct GuardProcess {
   int node = 0;
-  wire::GuardJob job;  ///< without its network namespace, which the node's agent knows
+  /// Without its network namespace, which the node's agent knows. What programs print goes below
+  /// Cluster::folderThere().
+  wire::GuardJob job;
+  // Where a node does not share the run's folder (Cluster::folderThere):
+  std::string folder{};              ///< here, absolute: gets copies of what is printed, and of
+  std::vector<WrittenFile> files{};  ///< these
+  std::vector<std::string> needs{};  ///< files that must be there by the same path as here
 };
 
 /// Some nodes and the network between them, while it exists. What comes from it (processes, faults)
@@ -112,6 +125,14 @@ class Cluster {
   /// where a cluster has none (Kind::runsRanks), kAborted when it was given up: none is left.
   virtual Result<std::unique_ptr<Processes>> startRanks(const std::vector<RankProcess>& ranks,
                                                         int logFd) = 0;
+  /// Where the programs of a node find what is here in `folder`, absolute: there, too, unless they
+  /// share none with this machine. Then it is a folder that is made for a guard and removed after
+  /// it. To be asked after build().
+  virtual std::string folderThere(int /*node*/, const std::string& folder) const { return folder; }
+  /// Absolute path of a folder of this cluster's own that all its nodes share, though they do not
+  /// share that of the run; empty: there is none. It goes with the cluster. Known after build().
+  virtual std::string sharedFolder() const { return ""; }
+
   /// Starts a guard for each. The times in what they say are those of this process's clock.
   virtual Result<std::unique_ptr<Processes>> startGuards(const std::vector<GuardProcess>& guards,
                                                          int logFd) = 0;

@@ -39,9 +39,11 @@ struct Kind {
   /// settings are not the bench's to choose.
   bool ownKernels = false;
   bool strikesManagement = false;  ///< faults of the management network are possible
-  bool runsPrograms = true;        ///< programs that are not ours
   /// Programs on its nodes read and write the folder of the run.
   bool sharesFolder = true;
+  /// Its key that names a folder which its nodes share though they do not share that one
+  /// (Cluster::sharedFolder()); empty: it has none.
+  std::string_view folderSetting{};
   /// To make one takes the rights to make namespaces and links here (launch/privileges.h).
   bool takesPrivileges = true;
   /// Its rails are there already, and are found when it is built: `rails` may be `auto` or names of

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <random>
 
 #include "base/units.h"
 #include "harness/site/agent_processes.h"
@@ -23,6 +24,7 @@ constexpr Duration kEndBudget = 2s;
 Cluster::Cluster(HostsSpec spec)
     : site::Cluster({}),
       spec_(std::move(spec)),
+      token_(fmt::format("{:08x}{:08x}", std::random_device()(), std::random_device()())),
       agents_([this](int host, const std::string& what, bool lives) {
         return lostAgent(host, what, lives);
       }) {}
@@ -46,6 +48,7 @@ Status Cluster::build(const GiveUp& giveUp) {
     ASSIGN_OR_RETURN(choice_, chooseRails(spec_, facts_));
   }
   setNetwork(choice_.network);
+  if (!spec_.folder.empty()) RETURN_IF_ERROR(shareFolder(giveUp));
   return isLocal() ? okStatus() : watchCounters(giveUp);
 }
 
@@ -87,8 +90,8 @@ Status Cluster::arrived(Connector::Arrived arrived) {
       {.lock = locks ? "host" : "", .holder = locks ? spec_.holder : "", .lease = spec_.lease});
 }
 
-template <typename Done>
-Status Cluster::listenUntil(const Done& done, const GiveUp& giveUp, const char* what) {
+Status Cluster::listenUntil(const std::function<bool(int host)>& done, const GiveUp& giveUp,
+                            const char* what) {
   const TimePoint deadline = now() + kAnswerBudget;
   for (int host = 0; host < hosts(); ++host) {
     while (!failed_.contains(host) && !done(host)) {
@@ -203,11 +206,6 @@ Result<std::unique_ptr<site::Processes>> Cluster::startRanks(
   return site::AgentProcesses::startRelayedRanks(agents_, ranks);
 }
 
-Result<std::unique_ptr<site::Processes>> Cluster::startGuards(
-    const std::vector<site::GuardProcess>& /*guards*/, int /*logFd*/) {
-  return errorf(Code::kUnsupported, "hosts run no programs that are not ours yet");
-}
-
 Result<std::unique_ptr<injector::Fault>> Cluster::makeFault(
     const std::string& kind, const injector::FaultParameters& /*parameters*/,
     const site::FaultTarget& /*target*/) {
@@ -225,6 +223,17 @@ Status Cluster::readRailCounters(std::vector<site::RailCounters>& counters) {
     }
   }
   return okStatus();
+}
+
+Result<std::uint64_t> Cluster::payloadDelivered() {
+  if (isLocal()) {
+    return errorf(Code::kUnsupported, "with 'launcher: local' nothing counts what a rail carries");
+  }
+  std::vector<site::RailCounters> rails;
+  RETURN_IF_ERROR(readRailCounters(rails));
+  std::uint64_t received = 0;
+  for (const site::RailCounters& rail : rails) received += rail.rx_bytes;
+  return payload_.add(now(), received);
 }
 
 Result<std::map<std::string, std::string>> Cluster::describe() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "harness/site/hosts/connector.h"
 #include "harness/site/hosts/hosts_spec.h"
 #include "harness/site/hosts/launcher.h"
+#include "harness/site/hosts/payload_count.h"
 
 namespace faultline::hosts {
 
@@ -30,7 +32,10 @@ class Cluster final : public site::Cluster {
   Result<std::unique_ptr<injector::Fault>> makeFault(const std::string& kind,
                                                      const injector::FaultParameters& parameters,
                                                      const site::FaultTarget& target) override;
+  std::string folderThere(int node, const std::string& folder) const override;
+  std::string sharedFolder() const override { return shared_; }
   Status readRailCounters(std::vector<site::RailCounters>& counters) override;
+  Result<std::uint64_t> payloadDelivered() override;
   BitsPerSecond railRate() const override { return choice_.rate; }
   std::string lost() const override { return lost_; }
   Result<std::map<std::string, std::string>> describe() const override;
@@ -44,16 +49,24 @@ class Cluster final : public site::Cluster {
   Status readFacts(const GiveUp& giveUp);
   Status heard(const Status& status);
   Status watchCounters(const GiveUp& giveUp);
-  template <typename Done>
-  Status listenUntil(const Done& done, const GiveUp& giveUp, const char* what);
+  Status shareFolder(const GiveUp& giveUp);
+  Status requirePrograms(const std::vector<site::GuardProcess>& guards);
+  static constexpr Duration kAnswerBudget = 30s;
+  static constexpr Duration kPause = 20ms;
+  /// Until it is so of each host.
+  Status listenUntil(const std::function<bool(int host)>& done, const GiveUp& giveUp,
+                     const char* what);
   Status lostAgent(int host, const std::string& what, bool lives);
   Status chooseAmong(const std::vector<int>& usable, site::ClusterLook& look) const;
 
   HostsSpec spec_;
   Choice choice_;
   std::vector<wire::HostFacts> facts_;
+  std::string token_;                      // in the names of folders that are this cluster's
+  std::string shared_;                     // the one that all hosts see; empty: there is none
   std::map<int, Connection> connections_;  // by host, once its agent has greeted
   site::Agents agents_;
+  PayloadCount payload_;
   bool looksOnly_ = false;                         // at the hosts, and goes on without some
   std::map<int, Status> failed_;                   // then: why they cannot be used
   std::string lost_;                               // the first host that was

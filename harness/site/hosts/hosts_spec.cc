@@ -55,7 +55,7 @@ bool isHostName(std::string_view name) {
 
 }  // namespace
 
-constinit const std::array<site::Setting, 9> kSettings{{
+constinit const std::array<site::Setting, 10> kSettings{{
     site::Setting{{kLauncher, ParameterType::kEnum, "ssh",
                    "of kind hosts: who starts the agent of each host; slurm: steps of a job, by "
                    "srun; local: this machine is every host, and its ranks reach each other by "
@@ -80,6 +80,9 @@ constinit const std::array<site::Setting, 9> kSettings{{
          "to which ssh comes, or that has the address of the host's name"}},
     site::Setting{{kProgram, ParameterType::kText, "",
                    "of kind hosts: the path of faultline on them, if it is not the same as here"}},
+    site::Setting{{kFolderSetting, ParameterType::kText, "",
+                   "of kind hosts: absolute path of a folder that all of them see, for the "
+                   "checkpoints of strategies that restart"}},
     site::Setting{{kSsh, ParameterType::kText, "ssh",
                    "of kind hosts: the ssh command, or a list of it and options: [ssh, -F, FILE]"},
                   /*list=*/true},
@@ -107,6 +110,7 @@ HostsSpec hostsSpec(const site::ClusterSpec& spec) {
   const std::string management = textOf(spec.settings, kManagement);
   if (management != kAuto) own.management = management;
   own.program = textOf(spec.settings, kProgram);
+  own.folder = textOf(spec.settings, kFolderSetting);
   own.ssh = commandOf(spec.settings, kSsh);
   own.srun = commandOf(spec.settings, kSrun);
   own.mpirun = commandOf(spec.settings, kMpirun);
@@ -141,6 +145,9 @@ std::vector<site::Refusal> check(const HostsSpec& spec) {
     if (isHostName(name)) continue;
     refuse(kHosts, fmt::format("hosts: '{}' is no name of a host", name));
     break;
+  }
+  if (!spec.folder.empty() && !spec.folder.starts_with('/')) {
+    refuse(kFolderSetting, fmt::format("folder: '{}' is no absolute path", spec.folder));
   }
   if (spec.launcher->check != nullptr) {
     std::ranges::move(spec.launcher->check(spec), std::back_inserter(wrong));

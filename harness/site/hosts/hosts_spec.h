@@ -19,6 +19,7 @@ struct HostsSpec {
   const Launcher* launcher = nullptr;  ///< who starts the agent of a host; never null
   std::vector<std::string> names;
   std::string management;  ///< name of the interface; empty: it is found
+  std::string folder;      ///< that all hosts see, for checkpoints; empty: there is none
   std::string program;     ///< path of this program on the hosts; empty: as it is here
   /// How these are called: the command, and what options it gets.
   std::vector<std::string> ssh;
@@ -39,8 +40,10 @@ inline constexpr site::Limits kMost{
 /// Of all hosts together, as of other clusters.
 inline constexpr int kMostRanks = site::kMost.nodes * site::kMost.ranksPerNode;
 
+/// The key of a folder that all hosts see.
+inline constexpr std::string_view kFolderSetting = "folder";
 /// The keys that the kind adds.
-extern const std::array<site::Setting, 9> kSettings;
+extern const std::array<site::Setting, 10> kSettings;
 HostsSpec hostsSpec(const site::ClusterSpec& spec);
 /// What is wrong with it.
 std::vector<site::Refusal> check(const HostsSpec& spec);

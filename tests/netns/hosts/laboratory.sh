@@ -228,5 +228,5 @@ END
     kill -INT "$controller"
     expect_the_end
     ;;
-  *) exit 2 ;;
+  *) . "$source/tests/netns/hosts/programs.sh" ;;
 esac

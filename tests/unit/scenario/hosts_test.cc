@@ -99,10 +99,28 @@ TEST(Hosts, WhatIsNotThereYetIsRefusedWithTheReason) {
       AllOf(HasSubstr("port_down: nodes of this cluster have no service yet that makes faults"),
             HasSubstr("f.yaml:7:12")));
   EXPECT_THAT(hostsProblems(hostsText(hosts, "strategies: [fault_free, fail_stop]\n")),
-              HasSubstr("fail_stop: its ranks keep checkpoints"));
-  EXPECT_THAT(hostsProblems(hostsText(hosts, "strategies: [fault_free, unprotected]\n",
-                                      "{kind: command, command: {run: [x]}}")),
-              HasSubstr("runs no programs that are not ours yet"));
+              AllOf(HasSubstr("fail_stop: its ranks keep checkpoints"),
+                    HasSubstr("'folder: /a/path/that/all/see'")));
+  EXPECT_EQ(hostsProblems(hostsText("{kind: hosts, hosts: [a, b, c], folder: /shared}",
+                                    "strategies: [fault_free, fail_stop]\n")),
+            "");
+  EXPECT_THAT(hostsProblems(hostsText("{kind: hosts, hosts: [a], folder: shared}")),
+              HasSubstr("folder: 'shared' is no absolute path"));
+}
+
+TEST(Hosts, ProgramsWriteIntoFoldersOfTheirOwn) {
+  const auto problems = [](const std::string& command) {
+    return hostsProblems(hostsText("{kind: hosts, hosts: [a, b, c]}",
+                                   "strategies: [fault_free, unprotected]\n",
+                                   "{kind: command, command: {run: [x], " + command + "}}"));
+  };
+  EXPECT_EQ(problems("progress: p, metrics: {m: {json: 'x/y.json', path: a}}"), "");
+  EXPECT_THAT(problems("progress: /tmp/p"),
+              HasSubstr("progress: '/tmp/p' is not below the folder of the process"));
+  EXPECT_THAT(problems("metrics: {m: {json: '../x.json', path: a}}"),
+              HasSubstr("json: '../x.json' is not below the folder of the process"));
+  EXPECT_EQ(problems("env: {A: '{rail_3_address_1}'}"), "") << "so many rails may be found";
+  EXPECT_THAT(problems("env: {A: '{rail_3_address_3}'}"), HasSubstr("no placeholder"));
 }
 
 TEST(Hosts, AreWrittenAsTheyAreReadAgain) {
