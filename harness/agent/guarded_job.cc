@@ -131,7 +131,7 @@ Status GuardedJob::lastWord(wire::FromGuard said, const Tell& tell) {
   if (folder_) {
     (void)launch::howItEnded(guard_);
     const Status removed = folder_->remove();
-    if (!removed.ok()) RETURN_IF_ERROR(tell(wire::Logged{removed.message() + "\n"}));
+    if (!removed.ok()) RETURN_IF_ERROR(tell(wire::Logged{message_.job, removed.message() + "\n"}));
   }
   RETURN_IF_ERROR(tell(wire::GuardSaid{message_.job, std::move(said)}));
   if (!message_.read) return okStatus();
