@@ -19,7 +19,6 @@
 #include "harness/site/rdma_vm/frame_switch.h"
 #include "harness/site/rdma_vm/guest_files.h"
 #include "harness/site/rdma_vm/guest_setup.h"
-#include "harness/site/rdma_vm/holder_line.h"
 #include "harness/site/rdma_vm/qmp.h"
 #include "harness/site/rdma_vm/vm_plan.h"
 
@@ -52,7 +51,7 @@ struct RunOutput {
 ///
 /// Needs the right to make process namespaces (launch::enterPrivileges()). Make it on the main
 /// thread: what it starts dies with the thread that started it. Not thread-safe.
-class Laboratory final : public HolderLine {
+class Laboratory final : public site::HolderLine {
  public:
   struct Files {
     std::string program;  ///< the faultline program, which is also what runs inside

@@ -1,5 +1,5 @@
-// GuestFault alone: what holds its fault says what a test tells it to. With a holder that holds
-// one: guest_fault_test.cc.
+// RemoteFault alone: what holds its fault says what a test tells it to. With a holder that holds
+// one: tests/unit/agent/remote_fault_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/units.h"
-#include "harness/site/rdma_vm/guest_fault.h"
+#include "harness/site/remote_fault.h"
 
-namespace faultline::rdma_vm {
+namespace faultline::site {
 namespace {
 
 using ::testing::ElementsAre;
@@ -68,7 +68,7 @@ class ScriptedLine final : public HolderLine {
   static constexpr int kNumber = 7;
 };
 
-class GuestFaultLineTest : public ::testing::Test {
+class RemoteFaultTest : public ::testing::Test {
  protected:
   /// An answer after a change, that ended some time ago.
   static wire::HolderAnswer changed(bool broken, Duration ago = {}) {
@@ -87,18 +87,18 @@ class GuestFaultLineTest : public ::testing::Test {
   }
 
   ScriptedLine line_;
-  std::optional<GuestFault> fault_{std::in_place, line_, 1, wire::HeldFault{.kind = "probe"},
-                                   kBudget};
+  std::optional<RemoteFault> fault_{
+      std::in_place, line_, 1, "host 1", wire::HeldFault{.kind = "probe"}, RemoteManner{kBudget, 1s}};
 };
 
-TEST_F(GuestFaultLineTest, ItsHolderIsStartedOnceAndEndedWhenTheFaultIsTakenBack) {
+TEST_F(RemoteFaultTest, ItsHolderIsStartedOnceAndEndedWhenTheFaultIsTakenBack) {
   prepare();
   strike();
   fault_.reset();
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "prepare", "apply", "revert", "end"));
 }
 
-TEST_F(GuestFaultLineTest, WhatWasNotAppliedIsNotTakenBack) {
+TEST_F(RemoteFaultTest, WhatWasNotAppliedIsNotTakenBack) {
   EXPECT_TRUE(fault_->revert().ok()) << "nor was it prepared";
   prepare();
   EXPECT_TRUE(fault_->revert().ok());
@@ -107,10 +107,10 @@ TEST_F(GuestFaultLineTest, WhatWasNotAppliedIsNotTakenBack) {
 }
 
 // A guest that hangs: Ctrl-C ends what waits for it, also what takes the fault back.
-TEST_F(GuestFaultLineTest, AGuestIsNotWaitedForWhenNobodyWaitsForIt) {
+TEST_F(RemoteFaultTest, AGuestIsNotWaitedForWhenNobodyWaitsForIt) {
   constexpr Duration kUsual = 10min;
   bool stop = false;
-  GuestFault fault(line_, 1, wire::HeldFault{.kind = "probe"}, kUsual);
+  RemoteFault fault(line_, 1, "host 1", wire::HeldFault{.kind = "probe"}, {kUsual, 1s});
   fault.stopWhen([&stop] { return stop; });
   ASSERT_TRUE(fault.prepare().ok());
   line_.answers = {changed(true)};
@@ -127,7 +127,7 @@ TEST_F(GuestFaultLineTest, AGuestIsNotWaitedForWhenNobodyWaitsForIt) {
   EXPECT_THAT(line_.told, ElementsAre()) << "there is nothing left to take back";
 }
 
-TEST_F(GuestFaultLineTest, WhenNobodyWaitsItIsStillTakenBack) {
+TEST_F(RemoteFaultTest, WhenNobodyWaitsItIsStillTakenBack) {
   fault_->stopWhen([] { return true; });
   line_.mute = false;
   prepare();
@@ -138,7 +138,7 @@ TEST_F(GuestFaultLineTest, WhenNobodyWaitsItIsStillTakenBack) {
   EXPECT_TRUE(fault_->revert().ok());
 }
 
-TEST_F(GuestFaultLineTest, WhatFailsHalfWayIsTakenBack) {
+TEST_F(RemoteFaultTest, WhatFailsHalfWayIsTakenBack) {
   prepare();
   line_.answers = {failed(errorf(Code::kIo, "torn"))};
   EXPECT_EQ(fault_->apply().code(), Code::kIo);
@@ -146,7 +146,7 @@ TEST_F(GuestFaultLineTest, WhatFailsHalfWayIsTakenBack) {
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply", "revert"));
 }
 
-TEST_F(GuestFaultLineTest, WhatWasNotTakenBackIsTriedAgainAndIsNoChange) {
+TEST_F(RemoteFaultTest, WhatWasNotTakenBackIsTriedAgainAndIsNoChange) {
   strike();
   line_.answers = {failed(errorf(Code::kNotRestored, "the queue is still there")), changed(false)};
   EXPECT_EQ(fault_->revert().code(), Code::kNotRestored);
@@ -158,7 +158,7 @@ TEST_F(GuestFaultLineTest, WhatWasNotTakenBackIsTriedAgainAndIsNoChange) {
 }
 
 // Told something, the agent would start another holder.
-TEST_F(GuestFaultLineTest, AHolderThatHasEndedIsToldNothing) {
+TEST_F(RemoteFaultTest, AHolderThatHasEndedIsToldNothing) {
   strike();
   line_.said.push_back(wire::Gone{"killed"});
   EXPECT_THAT(fault_->step(now()).message(), HasSubstr("has ended: killed"));
@@ -168,7 +168,7 @@ TEST_F(GuestFaultLineTest, AHolderThatHasEndedIsToldNothing) {
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply"));
 }
 
-TEST_F(GuestFaultLineTest, WhatWasTakenBackNeedsNoHolder) {
+TEST_F(RemoteFaultTest, WhatWasTakenBackNeedsNoHolder) {
   strike();
   EXPECT_TRUE(fault_->revert().ok());
   line_.said.push_back(wire::Gone{});
@@ -177,7 +177,7 @@ TEST_F(GuestFaultLineTest, WhatWasTakenBackNeedsNoHolder) {
 }
 
 // The clocks are known with an error.
-TEST_F(GuestFaultLineTest, TheFirstChangeIsNotBeforeItsRequest) {
+TEST_F(RemoteFaultTest, TheFirstChangeIsNotBeforeItsRequest) {
   prepare();
   const TimePoint begin = now();
   line_.answers = {changed(true, 1h)};
@@ -187,7 +187,7 @@ TEST_F(GuestFaultLineTest, TheFirstChangeIsNotBeforeItsRequest) {
   EXPECT_EQ(fault_->transitions()[0].after, fault_->transitions()[0].before);
 }
 
-TEST_F(GuestFaultLineTest, EachChangeHasItsOwnMoments) {
+TEST_F(RemoteFaultTest, EachChangeHasItsOwnMoments) {
   strike();
   // What it did by itself since then, and its end.
   wire::HolderAnswer end = changed(false, 3s);
@@ -206,7 +206,7 @@ TEST_F(GuestFaultLineTest, EachChangeHasItsOwnMoments) {
   }
 }
 
-TEST_F(GuestFaultLineTest, AnEndThatNobodyNoticedIsOfItsStrike) {
+TEST_F(RemoteFaultTest, AnEndThatNobodyNoticedIsOfItsStrike) {
   strike();
   wire::HolderAnswer lapsed = changed(false);
   lapsed.lapsed = now() - 1h;
@@ -218,7 +218,7 @@ TEST_F(GuestFaultLineTest, AnEndThatNobodyNoticedIsOfItsStrike) {
   EXPECT_FALSE(fault_->lapsedAt());
 }
 
-TEST_F(GuestFaultLineTest, WhatTheLineSaysOfItselfIsTheErrorOfEachCall) {
+TEST_F(RemoteFaultTest, WhatTheLineSaysOfItselfIsTheErrorOfEachCall) {
   prepare();
   line_.trouble = errorf(Code::kIo, "host 1 is gone");
   line_.mute = true;
@@ -226,7 +226,7 @@ TEST_F(GuestFaultLineTest, WhatTheLineSaysOfItselfIsTheErrorOfEachCall) {
   EXPECT_EQ(fault_->apply().message(), "host 1 is gone");
 }
 
-TEST_F(GuestFaultLineTest, ARequestThatWasNotSentIsNotWaitedFor) {
+TEST_F(RemoteFaultTest, ARequestThatWasNotSentIsNotWaitedFor) {
   prepare();
   line_.refusal = errorf(Code::kIo, "full");
   EXPECT_EQ(fault_->apply().message(), "full");
@@ -235,7 +235,7 @@ TEST_F(GuestFaultLineTest, ARequestThatWasNotSentIsNotWaitedFor) {
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "revert"));
 }
 
-TEST_F(GuestFaultLineTest, AnAnswerIsWaitedForAsLongAsItsBudget) {
+TEST_F(RemoteFaultTest, AnAnswerIsWaitedForAsLongAsItsBudget) {
   EXPECT_EQ(fault_->evidenceBudget(), kBudget);
   prepare();
   line_.mute = true;
@@ -244,10 +244,10 @@ TEST_F(GuestFaultLineTest, AnAnswerIsWaitedForAsLongAsItsBudget) {
   EXPECT_GE(now() - begin, kBudget);
   EXPECT_EQ(late.code(), Code::kDeadlineExceeded);
   EXPECT_THAT(late.message(),
-              HasSubstr("probe in host 1 has not answered for " + formatDuration(kBudget)));
+              HasSubstr("probe on host 1 has not answered for " + formatDuration(kBudget)));
 }
 
-TEST_F(GuestFaultLineTest, ALateAnswerIsNotTakenForThatOfTheNextCall) {
+TEST_F(RemoteFaultTest, ALateAnswerIsNotTakenForThatOfTheNextCall) {
   prepare();
   line_.mute = true;
   EXPECT_EQ(fault_->apply().code(), Code::kDeadlineExceeded);
@@ -261,7 +261,7 @@ TEST_F(GuestFaultLineTest, ALateAnswerIsNotTakenForThatOfTheNextCall) {
   EXPECT_EQ(fault_->transitions().size(), 2u) << "that of the late answer is not lost";
 }
 
-TEST_F(GuestFaultLineTest, EvidenceIsAskedForOnce) {
+TEST_F(RemoteFaultTest, EvidenceIsAskedForOnce) {
   strike();
   line_.mute = true;
   for (int time = 0; time < 2; ++time) {
@@ -278,11 +278,11 @@ TEST_F(GuestFaultLineTest, EvidenceIsAskedForOnce) {
   EXPECT_TRUE(evidence->ok);
 }
 
-TEST_F(GuestFaultLineTest, AnErrorInsteadOfEvidenceIsReturned) {
+TEST_F(RemoteFaultTest, AnErrorInsteadOfEvidenceIsReturned) {
   strike();
   line_.answers = {failed(errorf(Code::kIo, "no counters"))};
   EXPECT_EQ(fault_->evidence().status().message(), "no counters");
 }
 
 }  // namespace
-}  // namespace faultline::rdma_vm
+}  // namespace faultline::site
