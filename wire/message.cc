@@ -1,12 +1,14 @@
 #include "wire/message.h"
 
 #include <cstddef>
+#include <utility>
 
 #include "base/json_schema.h"
 #include "wire/agent.h"
 #include "wire/guard.h"
 #include "wire/guest.h"
 #include "wire/rank.h"
+#include "wire/service.h"
 
 namespace faultline::wire {
 namespace {
@@ -53,6 +55,15 @@ Status checkFields(const GuardError& error) { return refuseSuccess(error.outcome
 Status checkFields(const HolderBroken& broken) { return refuseSuccess(broken.outcome.code); }
 Status checkFields(const JobRefused& refused) { return refuseSuccess(refused.outcome.code); }
 
+Status checkFields(const ServiceStrike& strike) {
+  for (const auto& [name, length] :
+       {std::pair("longest", strike.longest), std::pair("lease", strike.lease)}) {
+    if (length > Duration(0)) continue;
+    return errorf(Code::kInvalidArgument, "{}: a strike needs one, or nobody would end it", name);
+  }
+  return okStatus();
+}
+
 Status checkFields(const Trace& trace) {
   const std::size_t events = trace.kind.size();
   for (const std::size_t size : {trace.peer.size(), trace.rail.size(), trace.at.size(),
@@ -82,6 +93,8 @@ Json schema() {
             {"guest_to_controller", schemaOf<FromGuest>()},
             {"controller_to_holder", schemaOf<ToHolder>()},
             {"holder_to_controller", schemaOf<FromHolder>()},
+            {"client_to_service", schemaOf<ToService>()},
+            {"service_to_client", schemaOf<FromService>()},
             {"controller_to_machine_room", schemaOf<ToRoom>()},
             {"machine_room_to_controller", schemaOf<FromRoom>()}}}};
 }

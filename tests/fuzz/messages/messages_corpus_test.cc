@@ -8,6 +8,7 @@
 #include "wire/agent.h"
 #include "wire/guest.h"
 #include "wire/rank.h"
+#include "wire/service.h"
 
 namespace faultline::fuzz {
 namespace {
@@ -39,6 +40,10 @@ std::vector<std::string> messages() {
       textOf<wire::ToAgent>(wire::StartJob{1, job, true}),
       textOf<wire::FromAgent>(wire::HolderSaid{2, wire::HolderAnswer{.lapsed = TimePoint(3ms)}}),
       textOf<wire::ToHolder>(wire::HeldFault{.kind = "qp_error", .parameters = {{"a", "b"}}}),
+      textOf<wire::ToService>(wire::ServiceStrike{
+          .kind = "port_down", .interface = "eth1", .longest = 2s, .lease = 1s, .keep = {"::1"}}),
+      textOf<wire::FromService>(wire::ServiceFacts{
+          .kinds = {"throttle"}, .policy = wire::ServicePolicy{}, .strikes = {{.id = "1-2-3"}}}),
       textOf<wire::ToRoom>(wire::RoomJob{.guests = {{"qemu"}}})};
 }
 

@@ -8,6 +8,7 @@
 #include "wire/agent.h"
 #include "wire/guest.h"
 #include "wire/rank.h"
+#include "wire/service.h"
 
 namespace faultline::fuzz {
 namespace {
@@ -45,6 +46,7 @@ int messageReader(const std::uint8_t* data, std::size_t size) {
          takes<wire::ToAgent>(*parsed) + takes<wire::FromAgent>(*parsed) +
          takes<wire::ToGuest>(*parsed) + takes<wire::FromGuest>(*parsed) +
          takes<wire::ToHolder>(*parsed) + takes<wire::FromHolder>(*parsed) +
+         takes<wire::ToService>(*parsed) + takes<wire::FromService>(*parsed) +
          takes<wire::ToRoom>(*parsed) + takes<wire::FromRoom>(*parsed);
 }
 

@@ -18,6 +18,7 @@
 #include "wire/guard.h"
 #include "wire/guest.h"
 #include "wire/rank.h"
+#include "wire/service.h"
 
 // Every message of every protocol, and the configuration of a rank: comes back as it was, fits the
 // schema, and is refused when a field is missing, unknown or of another type, or a number of a rank
@@ -144,6 +145,8 @@ std::vector<Example> examples() {
   addExamples(all, "guest_to_controller", FromGuest{});
   addExamples(all, "controller_to_holder", ToHolder{});
   addExamples(all, "holder_to_controller", FromHolder{});
+  addExamples(all, "client_to_service", ToService{});
+  addExamples(all, "service_to_client", FromService{});
   addExamples(all, "controller_to_machine_room", ToRoom{});
   addExamples(all, "machine_room_to_controller", FromRoom{});
   all.push_back({kConfiguration, workload::toJson(wholeConfiguration()), whyNotConfiguration});
@@ -223,6 +226,8 @@ TEST(WireTest, EveryMemberIsInItsTable) {
   checkTables(FromGuest{});
   checkTables(ToHolder{});
   checkTables(FromHolder{});
+  checkTables(ToService{});
+  checkTables(FromService{});
   checkTables(ToRoom{});
   checkTables(FromRoom{});
 }
@@ -396,6 +401,16 @@ TEST(WireTest, AnErrorIsNoSuccess) {
             "error: an error whose code is success");
   EXPECT_EQ(whyNot<FromHolder>(toJson(FromHolder(HolderBroken{}))),
             "broken: an error whose code is success");
+}
+
+TEST(WireTest, AStrikeNeedsAnEndAndALease) {
+  const auto refusal = [](Duration longest, Duration lease) {
+    return whyNot<ToService>(toJson(ToService(ServiceStrike{.longest = longest, .lease = lease})));
+  };
+  EXPECT_EQ(refusal(1s, 1s), "");
+  EXPECT_EQ(refusal(0s, 1s), "strike: longest: a strike needs one, or nobody would end it");
+  EXPECT_EQ(refusal(1s, 0s), "strike: lease: a strike needs one, or nobody would end it");
+  EXPECT_THAT(refusal(-1s, 1s), HasSubstr("strike.longest: expected at least 0"));
 }
 
 TEST(WireTest, ANumberThatNobodyKnowsIsRefusedWhereOneIsNeeded) {
