@@ -13,6 +13,7 @@
 #include "wire/guard.h"
 #include "wire/holder.h"
 #include "wire/message.h"
+#include "wire/service.h"
 
 /// Between the controller and the agent of a node (harness/agent/agent.h), which passes on what is
 /// for guards and holders of faults. Moments are those of the node's monotonic clock.
@@ -94,6 +95,12 @@ struct WatchCounters {
   Duration every{};
 };
 
+/// Ask the fault service of your machine.
+struct AskFaultService {
+  static constexpr const char* kType = "ask_service";
+  AskService question{};
+};
+
 /// To the holder of a fault, which the first one starts.
 struct TellHolder {
   static constexpr const char* kType = "fault";
@@ -107,8 +114,9 @@ struct EndFault {
   int fault = 0;
 };
 
-using ToAgent = std::variant<AgentSetup, StartJob, StartRank, TellGuard, TellRank, EndJob, AskRails,
-                             AskClock, AskFacts, WatchCounters, TellHolder, EndFault>;
+using ToAgent =
+    std::variant<AgentSetup, StartJob, StartRank, TellGuard, TellRank, EndJob, AskRails, AskClock,
+                 AskFacts, WatchCounters, AskFaultService, TellHolder, EndFault>;
 
 /// It serves from now on.
 struct AgentReady {
@@ -235,9 +243,16 @@ struct CountersTold {
   std::vector<PortCounters> ports{};
 };
 
-using FromAgent =
-    std::variant<AgentReady, AgentError, JobStarted, JobRefused, RankEnded, RankSaid, Logged,
-                 GuardSaid, JobOutput, RailsTold, ClockTold, HostFacts, CountersTold, HolderSaid>;
+/// What it said, or why there is no answer.
+struct FaultServiceTold {
+  static constexpr const char* kType = "service";
+  Outcome outcome{};
+  ServiceFacts facts{};
+};
+
+using FromAgent = std::variant<AgentReady, AgentError, JobStarted, JobRefused, RankEnded, RankSaid,
+                               Logged, GuardSaid, JobOutput, RailsTold, ClockTold, HostFacts,
+                               CountersTold, FaultServiceTold, HolderSaid>;
 
 // --- fields ---
 
@@ -294,6 +309,17 @@ template <typename V>
 void visitFields(V& v, Of<WatchCounters> auto& message) {
   v.required("interfaces", message.interfaces);
   v.required("every", message.every, kNotNegative);
+}
+
+template <typename V>
+void visitFields(V& v, Of<AskFaultService> auto& message) {
+  v.required("question", message.question);
+}
+
+template <typename V>
+void visitFields(V& v, Of<FaultServiceTold> auto& message) {
+  v.required("outcome", message.outcome);
+  v.required("facts", message.facts);
 }
 
 template <typename V>

@@ -26,7 +26,7 @@ struct HeldFault {
   std::vector<std::string> startedWith{};
   /// Of faults of an interface, which the node's fault service holds (service.h): its name. Empty:
   /// of others, which a child of the agent holds, and of which the rest says nothing.
-  std::string interface{};
+  std::string interface {};
   Duration longest{};               ///< no strike is for longer
   std::vector<std::string> keep{};  ///< addresses that must stay within reach
   std::string run{};                ///< name of the run, for people

@@ -10,8 +10,8 @@
 
 namespace faultline::agent {
 
-/// As a node makes it; `network`, which outlives it, is of its network namespace, in which processes
-/// are looked for. An error when it has no such fault, or not with these parameters.
+/// As a node makes it; `network`, which outlives it, is of its network namespace, in which
+/// processes are looked for. An error when it has no such fault, or not with these parameters.
 Result<std::unique_ptr<injector::Fault>> makeHeldFault(const wire::HeldFault& held,
                                                        netlink::Socket& network);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/control/fault_control.h"
 #include "harness/scenario/cluster_reader.h"
 #include "harness/site/kind.h"
 
@@ -12,7 +13,8 @@ Status findRails(scenario::Scenario& scenario, Interrupt& interrupt,
   scenario::Cluster& cluster = scenario.cluster;
   if (!cluster.kind->findsRails) return okStatus();
   ASSIGN_OR_RETURN(const auto built, cluster.kind->make(scenario::specOf(cluster)));
-  RETURN_IF_ERROR(built->build([&] { return interrupt.pending(); }));
+  const GiveUp giveUp = [&] { return interrupt.pending(); };
+  RETURN_IF_ERROR(built->build(giveUp));
   cluster.rails = built->rails();
   cluster.railChoice.automatic = false;
   // What the language cannot say, nobody could read again: the environment has it all the same.
@@ -21,7 +23,8 @@ Status findRails(scenario::Scenario& scenario, Interrupt& interrupt,
   }
   ASSIGN_OR_RETURN(const auto described, built->describe());
   for (const auto& [name, value] : described) say(fmt::format("{}: {}", name, value));
-  return okStatus();
+  // What may not be struck is told before anything runs.
+  return FaultControl::create(scenario, *built, giveUp).status();
 }
 
 }  // namespace faultline::run

@@ -115,6 +115,16 @@ class Agents {
   /// The answer, once it has come.
   const std::optional<wire::HostFacts>& toldFacts(int node) const { return agents_.at(node).facts; }
 
+  /// Has its agent ask the fault service of its machine.
+  Status askFaultService(int node, const wire::AskService& question) {
+    agents_.at(node).service.reset();
+    return tell(node, wire::AskFaultService{question});
+  }
+  /// What that has said, or why there is no answer, once that is known.
+  const std::optional<wire::FaultServiceTold>& toldFaultService(int node) const {
+    return agents_.at(node).service;
+  }
+
   /// Has its agent tell what these interfaces have carried, as often as that.
   Status watchCounters(int node, const std::vector<std::string>& interfaces, Duration every) {
     return tell(node, wire::WatchCounters{interfaces, every});
@@ -145,6 +155,7 @@ class Agents {
     std::optional<std::vector<wire::RailState>> rails{};  // the latest answer
     Duration lease{};                                     // 0: it may be silent for ever
     std::optional<wire::HostFacts> facts{};
+    std::optional<wire::FaultServiceTold> service{};  // the latest answer
     std::vector<wire::PortCounters> counters{};
   };
   struct Job {

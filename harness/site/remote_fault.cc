@@ -50,7 +50,16 @@ Status RemoteFault::prepare() {
   RETURN_IF_ERROR(ask(wire::FaultCall::kPrepare));
   ASSIGN_OR_RETURN(const wire::HolderAnswer answer, await());
   mechanism_ = answer.mechanism;
-  return answer.outcome.status();
+  return said(answer);
+}
+
+Status RemoteFault::said(const wire::HolderAnswer& answer) const {
+  const Status status = answer.outcome.status();
+  return status.ok() || !isUndoneThere() ? status : status.withContext(where_);
+}
+
+void RemoteFault::noLongerThan(Duration longest) {
+  held_.longest = std::max(longest, std::min(longest + manner_.spare, manner_.longest));
 }
 
 Status RemoteFault::apply() {
@@ -106,7 +115,7 @@ Status RemoteFault::change(wire::FaultCall call) {
   // To apply it changes something for the first time, so that the error of the clocks cannot put
   // that before the request.
   take(answer, call == wire::FaultCall::kApply ? before : TimePoint::min());
-  return answer.outcome.status();
+  return said(answer);
 }
 
 void RemoteFault::take(const wire::HolderAnswer& answer, TimePoint earliest) {
@@ -167,8 +176,8 @@ Result<wire::HolderAnswer> RemoteFault::await(bool matters) {
       RETURN_IF_ERROR(unlessGivenUp(stop_, fmt::format("{} on {}", held_.kind, where_)));
     }
     if (now() >= deadline) {
-      return errorf(Code::kDeadlineExceeded, "{} on {} has not answered for {}", held_.kind,
-                    where_, formatDuration(manner_.answers));
+      return errorf(Code::kDeadlineExceeded, "{} on {} has not answered for {}", held_.kind, where_,
+                    formatDuration(manner_.answers));
     }
     RETURN_IF_ERROR(line_.listen(kAnswerPoll));
   }
@@ -188,8 +197,8 @@ Result<std::optional<wire::HolderAnswer>> RemoteFault::look() {
                        broken_.message());
       }
     } else if (const auto* const gone = std::get_if<wire::Gone>(&*said); gone_.ok()) {
-      gone_ = errorf(Code::kUnavailable, "what holds {} on {} has ended: {}", held_.kind,
-                     where_, gone->message);
+      gone_ = errorf(Code::kUnavailable, "what holds {} on {} has ended: {}", held_.kind, where_,
+                     gone->message);
     }
   }
   RETURN_IF_ERROR(gone_);

@@ -27,6 +27,11 @@ struct RemoteManner {
   /// loss is told elsewhere. An end of such a holder is no error: the strike has no evidence then.
   /// Null: the fault ends with its node, and an end of its holder is an error.
   std::function<Status(const Status& why)> undone{};
+  /// Of such nodes: what it lasts besides what was asked for, at most: for evidence, and until it
+  /// is taken back.
+  Duration spare{};
+  /// But no longer than this, if that was not asked for.
+  Duration longest = Duration::max();
 };
 
 /// A fault that acts on a node with an agent, where a holder keeps it: each call is a message there
@@ -42,7 +47,7 @@ class RemoteFault final : public injector::Fault {
   /// kUnavailable when the holder has ended, kDeadlineExceeded when it does not answer.
   Status prepare() override;
   void stopWhen(std::function<bool()> stop) override { stop_ = std::move(stop); }
-  void noLongerThan(Duration longest) override { held_.longest = longest; }
+  void noLongerThan(Duration longest) override;
   Status apply() override;
   /// An error of what the fault does over time, on the node, is returned here.
   Status step(TimePoint now) override;
@@ -65,6 +70,8 @@ class RemoteFault final : public injector::Fault {
   /// `matters`, a little later.
   Result<wire::HolderAnswer> await(bool matters = false);
   Status takeBack();
+  /// What came of a call; with who says so, where that is not the bench's own.
+  Status said(const wire::HolderAnswer& answer) const;
   /// Another holder, in place of one that has ended.
   Status holdAnew();
   /// What takeBack() could not say.
@@ -89,8 +96,8 @@ class RemoteFault final : public injector::Fault {
   std::optional<TimePoint> lapsed_;
   bool applied_ = false;
   bool heard_ = false;  ///< there was an answer to the call that takes it back
-  Status broken_;  ///< what it does over time has failed, and step() has not said so yet
-  Status gone_;    ///< the holder has ended
+  Status broken_;       ///< what it does over time has failed, and step() has not said so yet
+  Status gone_;         ///< the holder has ended
 };
 
 }  // namespace faultline::site

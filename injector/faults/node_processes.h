@@ -38,9 +38,10 @@ class HeldProcess {
 
 /// The processes that run in a network namespace, without this one, without those that have ended
 /// and are not reaped yet, and without threads of the kernel; only those that were
-/// started with all of `started_with`, "NAME=value" each, in their environment. Reads all of /proc: some
-/// milliseconds.
-Result<std::vector<HeldProcess>> processesIn(int namespace_fd, std::span<const std::string> started_with = {});
+/// started with all of `started_with`, "NAME=value" each, in their environment. Reads all of /proc:
+/// some milliseconds.
+Result<std::vector<HeldProcess>> processesIn(int namespace_fd,
+                                             std::span<const std::string> started_with = {});
 /// Those that a fault of processes is for.
 Result<std::vector<HeldProcess>> processesOf(const netlink::LinkTarget& target);
 

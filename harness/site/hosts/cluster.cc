@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "base/units.h"
 #include "harness/site/agent_processes.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::hosts {
 namespace {
@@ -19,6 +22,13 @@ constexpr Duration kPause = 20ms;
 constexpr Duration kCounterInterval = 20ms;  // as the bins of the series
 // For agents to end what they have started, and ssh to tell.
 constexpr Duration kEndBudget = 2s;
+
+/// What fault services call it, for people.
+std::string runName() {
+  utsname system{};
+  return fmt::format("a run of process {} at {}", ::getpid(),
+                     ::uname(&system) == 0 ? system.nodename : "?");
+}
 
 std::string signedTime(Duration time) {
   const std::string text = formatDuration(time < Duration::zero() ? -time : time);
@@ -32,7 +42,8 @@ Cluster::Cluster(HostsSpec spec)
       spec_(std::move(spec)),
       agents_([this](int host, const std::string& what, bool lives) {
         return lostAgent(host, what, lives);
-      }) {}
+      }),
+      faults_(agents_, spec_.names, network(), spec_.lease, runName()) {}
 
 Cluster::~Cluster() {
   for (Connection& connection : connections_) connection.hangUp();
@@ -53,6 +64,7 @@ Status Cluster::build(const GiveUp& giveUp) {
     ASSIGN_OR_RETURN(choice_, chooseRails(spec_, facts_));
   }
   setNetwork(choice_.network);
+  RETURN_IF_ERROR(askFaultServices(giveUp));
   return isLocal() ? okStatus() : watchCounters(giveUp);
 }
 
@@ -125,6 +137,12 @@ Result<std::vector<wire::HostFacts>> Cluster::readFacts(const GiveUp& giveUp) {
   return facts;
 }
 
+Status Cluster::askFaultServices(const GiveUp& giveUp) {
+  RETURN_IF_ERROR(faults_.askServices());
+  return listenUntil([this](int host) { return agents_.toldFaultService(host).has_value(); },
+                     giveUp, "ask its fault service");
+}
+
 Status Cluster::watchCounters(const GiveUp& giveUp) {
   for (int host = 0; host < hosts(); ++host) {
     std::vector<std::string> interfaces;
@@ -148,6 +166,7 @@ Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
     why += fmt::format(" ({}: {})", who, connection.howItEnded(exitBudget_));
     exitBudget_ = std::max(exitBudget_ - (now() - before), Duration::zero());
   }
+  if (const std::string left = faults_.leftAt(host); !left.empty()) why += "; " + left;
   if (lost_.empty()) lost_ = why;
   return Status(Code::kUnavailable, why);
 }
@@ -155,7 +174,9 @@ Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
 Result<std::unique_ptr<site::Processes>> Cluster::startRanks(
     const std::vector<site::RankProcess>& ranks, int logFd) {
   agents_.logTo(logFd);
-  return site::AgentProcesses::startRelayedRanks(agents_, ranks);
+  std::vector<site::RankProcess> marked = ranks;
+  for (site::RankProcess& rank : marked) rank.environment.insert(faults_.markOf(rank.node));
+  return site::AgentProcesses::startRelayedRanks(agents_, marked);
 }
 
 Result<std::unique_ptr<site::Processes>> Cluster::startGuards(
@@ -164,9 +185,11 @@ Result<std::unique_ptr<site::Processes>> Cluster::startGuards(
 }
 
 Result<std::unique_ptr<injector::Fault>> Cluster::makeFault(
-    const std::string& kind, const injector::FaultParameters& /*parameters*/,
-    const site::FaultTarget& /*target*/) {
-  return errorf(Code::kUnsupported, "{}: there is no service on the hosts that makes faults", kind);
+    const std::string& kind, const injector::FaultParameters& parameters,
+    const site::FaultTarget& target) {
+  const injector::FaultKind* const row = injector::findFaultKind(kind);
+  if (row == nullptr) return errorf(Code::kNotFound, "there is no fault '{}'", kind);
+  return faults_.make(*row, parameters, target, choice_.rate);
 }
 
 Status Cluster::readRailCounters(std::vector<site::RailCounters>& counters) {
@@ -186,7 +209,7 @@ Result<std::map<std::string, std::string>> Cluster::describe() const {
   std::map<std::string, std::string> description = choice_.words;
   description["cluster"] = isLocal() ? "hosts, all of them this machine" : "hosts, by ssh";
   description["rail_rate"] = choice_.rate == 0 ? "not known" : formatRate(choice_.rate);
-  description["faults"] = "none can be made: the hosts have no service for them";
+  description["faults"] = faults_.inWords();
   description["clock_error"] = formatDuration(agents_.clockError());
   for (int host = 0; host < hosts(); ++host) {
     const wire::HostFacts& facts = facts_[static_cast<std::size_t>(host)];

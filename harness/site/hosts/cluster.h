@@ -9,6 +9,7 @@
 #include "harness/site/cluster.h"
 #include "harness/site/hosts/choose_rails.h"
 #include "harness/site/hosts/connection.h"
+#include "harness/site/hosts/host_faults.h"
 #include "harness/site/hosts/hosts_spec.h"
 
 namespace faultline::hosts {
@@ -40,6 +41,7 @@ class Cluster final : public site::Cluster {
   Status addAgents(const GiveUp& giveUp);
   Result<std::vector<wire::HostFacts>> readFacts(const GiveUp& giveUp);
   Status watchCounters(const GiveUp& giveUp);
+  Status askFaultServices(const GiveUp& giveUp);
   template <typename Done>
   Status listenUntil(const Done& done, const GiveUp& giveUp, const char* what);
   Status lostAgent(int host, const std::string& what, bool lives);
@@ -49,6 +51,7 @@ class Cluster final : public site::Cluster {
   std::vector<wire::HostFacts> facts_;
   std::vector<Connection> connections_;
   site::Agents agents_;
+  HostFaults faults_;
   std::string lost_;                               // the first host that was
   Duration exitBudget_ = Connection::kExitBudget;  // what is left of it for all that are lost
 };

@@ -16,6 +16,7 @@
 #include "harness/launch/message_channel.h"
 #include "harness/launch/process.h"
 #include "harness/site/agents.h"
+#include "harness/site/holder_line.h"
 #include "harness/site/rdma_vm/frame_switch.h"
 #include "harness/site/rdma_vm/guest_files.h"
 #include "harness/site/rdma_vm/guest_setup.h"

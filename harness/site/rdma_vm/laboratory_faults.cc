@@ -156,9 +156,9 @@ Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
   const bool inside = row != nullptr && (row->target == injector::TargetKind::kRdma ||
                                          injector::verbs::findEffect(kind).has_value());
   if (inside) {
-    fault = std::make_unique<site::RemoteFault>(
-        laboratory, host, fmt::format("host {}", host),
-        heldFault(kind, parameters, rail, started_with), kGuestManner);
+    fault = std::make_unique<site::RemoteFault>(laboratory, host, fmt::format("host {}", host),
+                                                heldFault(kind, parameters, rail, started_with),
+                                                kGuestManner);
   }
   if (fault) return fault;
   return errorf(Code::kUnsupported, "{}: a soft-RoCE laboratory has no such fault", kind);

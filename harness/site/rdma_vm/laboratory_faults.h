@@ -87,8 +87,8 @@ wire::HeldFault heldFault(const std::string& kind, const injector::FaultParamete
                           int rail, const std::string& started_with = {});
 
 /// By the name of injector/fault_kind.h: those above, and what acts inside of a guest
-/// (site::RemoteFault). kUnsupported for those that a laboratory does not have. `rail` does not matter
-/// to faults of queue pairs, and `started_with` (wire::HeldFault::startedWith) to no others.
+/// (site::RemoteFault). kUnsupported for those that a laboratory does not have. `rail` does not
+/// matter to faults of queue pairs, and `started_with` (wire::HeldFault::startedWith) to no others.
 Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
     const std::string& kind, const injector::FaultParameters& parameters, Laboratory& laboratory,
     int host, int rail, const std::string& started_with = {});

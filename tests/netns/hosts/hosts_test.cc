@@ -4,13 +4,11 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <sstream>
-#include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "reports/result_json.h"
+#include "tests/netns/hosts/hosts_fixture.h"
 #include "tests/support/run_program.h"
 
 // Runs on hosts that ssh reaches, in a laboratory of three with two rails (ci/labs/hosts.sh), and
@@ -22,67 +20,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-constexpr int kHosts = 3;
-constexpr int kRails = 2;
-constexpr int kEndless = 29999;  // iterations
-
-class HostsTest : public ::testing::Test {
- protected:
-  /// A training job: so many iterations of 10 ms or more, with 2 MiB each.
-  std::string writeScenario(int iterations, const std::string& cluster = "") {
-    return folder_.write("scenario.yaml", fmt::format(R"(version: 1
-name: hosts
-{}
-workload:
-  kind: training
-  iterations: {}
-  warmup_iterations: 2
-  compute: 10ms
-  gradient: {{size: 2MiB, buckets: 2}}
-strategies: [fault_free]
-limits: {{deadline: 5min, give_up: 5s}}
-seed: 7
-expect: [wrong_elements == 0]
-)",
-                                                      cluster, iterations));
-  }
-  std::string out() const { return folder_.path() / "result"; }
-
-  /// A case of laboratory.sh; skips the test where there is no laboratory.
-  void inLaboratory(const std::string& what) {
-    const std::string script = FAULTLINE_SOURCE_DIR "/tests/netns/hosts/laboratory.sh";
-    const testing::Ran ran = testing::runProgram(FAULTLINE_SOURCE_DIR "/ci/labs/hosts.sh",
-                                                 {std::to_string(kHosts), std::to_string(kRails),
-                                                  script, FAULTLINE_BINARY_DIR "/faultline", what},
-                                                 folder_.path());
-    constexpr int kNotPossible = 77;
-    if (ran.exit == kNotPossible) GTEST_SKIP() << ran.err;
-    ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
-    printed_ = ran.out;
-  }
-  reports::ScenarioResult result() const {
-    auto read = reports::readResult(out());
-    if (!read.ok()) throw std::runtime_error(read.status().message());
-    return std::move(*read);
-  }
-  /// What was printed behind this name.
-  std::int64_t told(const std::string& name) const {
-    std::istringstream words(printed_);
-    for (std::string word; words >> word;) {
-      std::int64_t value = 0;
-      if (word == name && words >> value) return value;
-    }
-    throw std::runtime_error("nothing is told of " + name + " in " + printed_);
-  }
-
-  testing::TemporaryFolder folder_;
-  std::string printed_;
-};
-
-#define IN_LABORATORY(what) \
-  inLaboratory(what);       \
-  if (IsSkipped() || HasFatalFailure()) return
 
 TEST_F(HostsTest, ARunMovesItsDataOverTheRailsAndLeavesNothing) {
   constexpr int kIterations = 60;

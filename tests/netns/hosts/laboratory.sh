@@ -157,5 +157,5 @@ case $what in
     kill -INT "$controller"
     expect_the_end
     ;;
-  *) exit 2 ;;
+  *) source "$source/tests/netns/hosts/faults.sh" ;;
 esac

@@ -1,5 +1,7 @@
 // RemoteFault alone: what holds its fault says what a test tells it to. With a holder that holds
 // one: tests/unit/agent/remote_fault_test.cc.
+#include "harness/site/remote_fault.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -11,7 +13,6 @@
 #include <vector>
 
 #include "base/units.h"
-#include "harness/site/remote_fault.h"
 
 namespace faultline::site {
 namespace {
@@ -23,8 +24,9 @@ constexpr Duration kBudget = 100ms;
 
 class ScriptedLine final : public HolderLine {
  public:
-  Result<int> startFault(int /*host*/, const wire::HeldFault& /*fault*/) override {
+  Result<int> startFault(int /*host*/, const wire::HeldFault& fault) override {
     told.push_back("start");
+    held = fault;
     return kNumber;
   }
   Status tellFault(int fault, const wire::ToHolder& message) override {
@@ -57,6 +59,7 @@ class ScriptedLine final : public HolderLine {
     return trouble;
   }
 
+  wire::HeldFault held;
   std::vector<std::string> told;           ///< "start", the types of messages, "end"
   std::deque<wire::HolderAnswer> answers;  ///< to the next messages; to more of them: success
   bool mute = false;                       ///< no answers at all
@@ -87,8 +90,12 @@ class RemoteFaultTest : public ::testing::Test {
   }
 
   ScriptedLine line_;
-  std::optional<RemoteFault> fault_{
-      std::in_place, line_, 1, "host 1", wire::HeldFault{.kind = "probe"}, RemoteManner{kBudget, 1s}};
+  std::optional<RemoteFault> fault_{std::in_place,
+                                    line_,
+                                    1,
+                                    "host 1",
+                                    wire::HeldFault{.kind = "probe"},
+                                    RemoteManner{kBudget, 1s}};
 };
 
 TEST_F(RemoteFaultTest, ItsHolderIsStartedOnceAndEndedWhenTheFaultIsTakenBack) {
@@ -282,6 +289,107 @@ TEST_F(RemoteFaultTest, AnErrorInsteadOfEvidenceIsReturned) {
   strike();
   line_.answers = {failed(errorf(Code::kIo, "no counters"))};
   EXPECT_EQ(fault_->evidence().status().message(), "no counters");
+}
+
+/// Of a node that undoes what it was asked for whatever dies.
+class UndoneThereTest : public RemoteFaultTest {
+ protected:
+  UndoneThereTest() {
+    fault_.emplace(line_, 1, "host n1", wire::HeldFault{.kind = "probe"},
+                   RemoteManner{.answers = kBudget,
+                                .lastAnswer = 1ms,
+                                .undone =
+                                    [this](const Status& why) {
+                                      reasons_.push_back(why.message());
+                                      return undone_;
+                                    },
+                                .spare = 5s,
+                                .longest = 30s});
+  }
+  std::string observed() {
+    const auto evidence = fault_->evidence();
+    EXPECT_TRUE(evidence.ok()) << evidence.status().message();
+    EXPECT_FALSE(evidence.ok() && evidence->ok);
+    return evidence.ok() ? evidence->observed : "";
+  }
+
+  std::vector<std::string> reasons_;  ///< why it was asked whether it is undone
+  Status undone_;
+};
+
+TEST_F(UndoneThereTest, AHolderThatHasEndedLeavesNoEvidenceAndTheNodeUndoesIt) {
+  strike();
+  line_.said.push_back(wire::Gone{"killed"});
+  EXPECT_TRUE(fault_->step(now()).ok()) << "the run goes on, and is invalid";
+  EXPECT_THAT(observed(), HasSubstr("what holds probe on host n1 has ended: killed"));
+  EXPECT_THAT(reasons_, ElementsAre());
+  EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_THAT(reasons_, ElementsAre(HasSubstr("has ended: killed")));
+  ASSERT_EQ(fault_->transitions().size(), 2u);
+  EXPECT_FALSE(fault_->transitions()[1].broken);
+  EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_EQ(reasons_.size(), 1u) << "there is nothing left to be done";
+}
+
+TEST_F(UndoneThereTest, WhatTheNodeHasEndedLeavesNoEvidence) {
+  strike();
+  line_.said.push_back(
+      wire::HolderBroken{wire::Outcome::of(errorf(Code::kDeadlineExceeded, "nobody was heard"))});
+  EXPECT_THAT(observed(), HasSubstr("probe on host n1 was ended there: nobody was heard"));
+  line_.said.push_back(wire::Gone{"closed"});
+  EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_THAT(reasons_, ElementsAre(HasSubstr("nobody was heard")));
+}
+
+TEST_F(UndoneThereTest, WhatNobodySaysWasUndoneIsTheError) {
+  strike();
+  line_.said.push_back(wire::Gone{"killed"});
+  undone_ = errorf(Code::kNotRestored, "it is still there");
+  EXPECT_EQ(fault_->revert().code(), Code::kNotRestored);
+  EXPECT_EQ(fault_->transitions().size(), 1u);
+  undone_ = okStatus();
+  EXPECT_TRUE(fault_->revert().ok());
+}
+
+TEST_F(UndoneThereTest, WhatItsHolderSaysIsTheTruth) {
+  strike();
+  line_.answers = {failed(errorf(Code::kNotRestored, "an address is missing")), changed(false)};
+  const Status reverted = fault_->revert();
+  EXPECT_EQ(reverted.code(), Code::kNotRestored);
+  EXPECT_EQ(reverted.message(), "host n1: an address is missing");
+  EXPECT_THAT(reasons_, ElementsAre());
+  EXPECT_TRUE(fault_->revert().ok());
+}
+
+TEST_F(UndoneThereTest, ANodeThatDoesNotAnswerIsAskedWhetherItIsUndoneAlsoWithCtrlC) {
+  bool stop = false;
+  fault_->stopWhen([&stop] { return stop; });
+  strike();
+  line_.mute = true;
+  stop = true;
+  EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_EQ(reasons_.size(), 1u);
+}
+
+TEST_F(UndoneThereTest, TheNextStrikeHasAnotherHolder) {
+  strike();
+  line_.said.push_back(wire::Gone{"killed"});
+  EXPECT_TRUE(fault_->revert().ok());
+  line_.told.clear();
+  line_.answers = {{}, changed(true)};
+  EXPECT_TRUE(fault_->apply().ok());
+  EXPECT_THAT(line_.told, ElementsAre("end", "start", "prepare", "apply"));
+}
+
+TEST_F(UndoneThereTest, ItLastsALittleLongerThanWasAskedForWhereThatIsAllowed) {
+  for (const auto& [asked, told] :
+       {std::pair<Duration, Duration>(2s, 7s), {28s, 30s}, {31s, 31s}}) {
+    RemoteFault fault(line_, 1, "host n1", {.kind = "probe"},
+                      {.answers = kBudget, .spare = 5s, .longest = 30s});
+    fault.noLongerThan(asked);
+    ASSERT_TRUE(fault.prepare().ok());
+    EXPECT_EQ(line_.held.longest, told);
+  }
 }
 
 }  // namespace
