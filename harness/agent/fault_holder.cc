@@ -140,8 +140,10 @@ Result<std::unique_ptr<injector::Fault>> makeHeldFault(const wire::HeldFault& he
     return injector::makeRdmaFault(held.kind, parameters, {.device = held.device});
   }
   if (kind->target == injector::TargetKind::kProcesses && !kind->ofQueuePairs) {
-    return injector::makeFault(held.kind, parameters,
-                               {.nic = {.socket = &network}, .startedWith = held.startedWith});
+    netlink::LinkTarget target;
+    target.nic.socket = &network;
+    target.startedWith = held.startedWith;
+    return injector::makeFault(held.kind, parameters, target);
   }
   const auto effect = injector::verbs::findEffect(held.kind);
   if (!effect) return errorf(Code::kUnsupported, "a node has no fault '{}'", held.kind);

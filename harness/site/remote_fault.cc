@@ -184,25 +184,26 @@ Result<wire::HolderAnswer> RemoteFault::await(bool matters) {
 }
 
 Result<std::optional<wire::HolderAnswer>> RemoteFault::look() {
-  while (std::optional<wire::FromHolder> said = line_.faultSaid(*holder_)) {
+  while (gone_.ok()) {
+    std::optional<wire::FromHolder> said = line_.faultSaid(*holder_);
+    if (!said) return std::optional<wire::HolderAnswer>();
     if (auto* const answer = std::get_if<wire::HolderAnswer>(&*said)) {
       if (!asked_) return errorf(Code::kInternal, "an answer that nobody has asked for");
       asked_.reset();
       return std::optional(std::move(*answer));
     }
-    if (const auto* const broken = std::get_if<wire::HolderBroken>(&*said)) {
-      broken_ = broken->outcome.status();
-      if (isUndoneThere()) {  // that was its last word
-        gone_ = errorf(Code::kUnavailable, "{} on {} was ended there: {}", held_.kind, where_,
-                       broken_.message());
-      }
-    } else if (const auto* const gone = std::get_if<wire::Gone>(&*said); gone_.ok()) {
+    if (const auto* const gone = std::get_if<wire::Gone>(&*said)) {
       gone_ = errorf(Code::kUnavailable, "what holds {} on {} has ended: {}", held_.kind, where_,
                      gone->message);
+    } else if (const Status broken = std::get<wire::HolderBroken>(*said).outcome.status();
+               isUndoneThere()) {  // that was its last word
+      gone_ = errorf(Code::kUnavailable, "{} on {} was ended there: {}", held_.kind, where_,
+                     broken.message());
+    } else {
+      broken_ = broken;
     }
   }
-  RETURN_IF_ERROR(gone_);
-  return std::optional<wire::HolderAnswer>();
+  return gone_;
 }
 
 }  // namespace faultline::site

@@ -27,7 +27,7 @@ using faultline::test::pollUntil;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr Duration kPatience = 20s;
+constexpr Duration kWordPatience = 20s;
 constexpr Duration kLease = 10s;
 
 class FaultServiceTest : public ::testing::Test {
@@ -52,7 +52,7 @@ class FaultServiceTest : public ::testing::Test {
     service_.emplace(UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
   }
   wire::ToService told() {
-    const auto message = service_->receiveWithin(kPatience);
+    const auto message = service_->receiveWithin(kWordPatience);
     EXPECT_TRUE(message.ok()) << message.status().message();
     auto read = wire::fromJson<wire::ToService>(message.ok() ? *message : nlohmann::json());
     EXPECT_TRUE(read.ok()) << read.status().message();
@@ -63,7 +63,7 @@ class FaultServiceTest : public ::testing::Test {
   }
   static wire::FromHolder awaitWord(ServiceHolder& holder) {
     std::optional<wire::FromHolder> said;
-    EXPECT_TRUE(pollUntil(kPatience, [&] { return (said = holder.heard()).has_value(); }));
+    EXPECT_TRUE(pollUntil(kWordPatience, [&] { return (said = holder.heard()).has_value(); }));
     return said.value_or(wire::FromHolder());
   }
 
@@ -186,7 +186,8 @@ TEST_F(FaultServiceTest, AnswersAQuestion) {
   EXPECT_FALSE(question.answer(now()));
   say(wire::ServiceFacts{.user = "alice"});
   std::optional<wire::FaultServiceTold> answer;
-  ASSERT_TRUE(pollUntil(kPatience, [&] { return (answer = question.answer(now())).has_value(); }));
+  ASSERT_TRUE(
+      pollUntil(kWordPatience, [&] { return (answer = question.answer(now())).has_value(); }));
   EXPECT_EQ(answer->outcome.code, Code::kOk);
   EXPECT_EQ(answer->facts.user, "alice");
 }
@@ -206,7 +207,7 @@ TEST_F(FaultServiceTest, WhatKeepsItFromAnsweringIsTold) {
   accept();
   say(wire::HolderAnswer{});
   std::optional<wire::FaultServiceTold> answer;
-  ASSERT_TRUE(pollUntil(kPatience, [&] { return (answer = other.answer(now())).has_value(); }));
+  ASSERT_TRUE(pollUntil(kWordPatience, [&] { return (answer = other.answer(now())).has_value(); }));
   EXPECT_EQ(answer->outcome.code, Code::kInvalidArgument);
 }
 
