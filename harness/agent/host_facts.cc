@@ -132,7 +132,7 @@ std::string reachedFrom() {
   std::istringstream words{std::string(connection == nullptr ? "" : connection)};
   std::string client;
   words >> client;
-  return client;
+  return client.substr(0, client.find('%'));  // of a link: without its interface
 }
 
 Result<wire::HostFacts> readHostFacts() {

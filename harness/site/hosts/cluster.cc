@@ -158,7 +158,9 @@ Status Cluster::watchCounters(const GiveUp& giveUp) {
 Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
   Connection& connection = connections_[static_cast<std::size_t>(host)];
   const std::string who = isLocal() ? "its agent" : "ssh";
-  std::string why = fmt::format("host {} (node {}) is lost: its agent {}", name(host), host, what);
+  const std::string left = faults_.leftAt(host);
+  std::string why = fmt::format("host {} (node {}) is lost{}: its agent {}", name(host), host,
+                                left.empty() ? "" : " " + left, what);
   // Whatever it does now ends with its lifeline, or its lease.
   connection.hangUp();
   if (!lives) {
@@ -166,7 +168,6 @@ Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
     why += fmt::format(" ({}: {})", who, connection.howItEnded(exitBudget_));
     exitBudget_ = std::max(exitBudget_ - (now() - before), Duration::zero());
   }
-  if (const std::string left = faults_.leftAt(host); !left.empty()) why += "; " + left;
   if (lost_.empty()) lost_ = why;
   return Status(Code::kUnavailable, why);
 }

@@ -23,8 +23,9 @@ constexpr const char* kMark = "FAULTLINE_STARTED_BY";
 // an undo 10 s until the link works.
 constexpr Duration kServiceAnswers = 90s;
 constexpr Duration kProcessAnswers = 30s;
-// With Ctrl-C. A port that comes back needs a second or two.
-constexpr Duration kLastAnswer = 4s;
+// With Ctrl-C: for its own answer, and once more for that of its service. A port that comes back
+// needs a second or two.
+constexpr Duration kLastAnswer = 2s;
 // For evidence, and for the word that it is over.
 constexpr Duration kSpare = 5s;
 // Besides the lease, for a service that was started anew to undo what it finds, and settle.
@@ -164,7 +165,7 @@ Status HostFaults::askServices() {
 }
 
 std::string HostFaults::inWords() const {
-  std::string text;
+  std::map<std::string, std::vector<std::string_view>> said;  // most say the same
   bool any = false;
   for (std::size_t host = 0; host < names_.size(); ++host) {
     const auto& told = agents_.toldFaultService(static_cast<int>(host));
@@ -177,7 +178,11 @@ std::string HostFaults::inWords() const {
              : facts.policy        ? facts.policy->words
                                    : facts.whyNoPolicy;
     }
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", names_[host], what);
+    said[what].push_back(names_[host]);
+  }
+  std::string text;
+  for (const auto& [what, hosts] : said) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", join(hosts, ", "), what);
   }
   return any ? text : "none can be made of interfaces: " + text;
 }
@@ -188,10 +193,8 @@ std::string HostFaults::leftAt(int host) const {
     if (held.host == host && held.ofInterface && held.inEffect) left.push_back(held.what);
   }
   if (left.empty()) return "";
-  return fmt::format(
-      "{} was in effect there: its fault service undoes it, without being told, "
-      "within {} ('faultline status' there says whether)",
-      join(left, ", "), formatDuration(lease_));
+  return fmt::format("with {} in effect, which its fault service undoes within {}",
+                     join(left, ", "), formatDuration(lease_));
 }
 
 Result<int> HostFaults::startFault(int node, const wire::HeldFault& fault) {

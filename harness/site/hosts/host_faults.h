@@ -49,7 +49,7 @@ class HostFaults final : public site::HolderLine {
   /// What they have said, for the environment of a result.
   std::string inWords() const;
 
-  /// What becomes of the faults of a host that is lost, for people; empty: it has none.
+  /// What becomes of the faults of a host that is lost, "with ...", for people; empty: it has none.
   std::string leftAt(int host) const;
 
   Result<int> startFault(int node, const wire::HeldFault& fault) override;

@@ -3,11 +3,11 @@
 
 # All of the network of n1, as iproute2 tells it, without what changes by itself.
 state() {
-  local what
+  local table
   {
-    for what in addr 'route show table all' '-6 route show table all' rule 'neigh show nud permanent' nexthop; do
+    for table in addr 'route show table all' '-6 route show table all' rule 'neigh show nud permanent' nexthop; do
       # shellcheck disable=SC2086  # words of a command
-      on n1 ip -d $what
+      on n1 ip -d $table
     done
     on n1 tc qdisc
     on n1 tc filter show dev rail0 egress

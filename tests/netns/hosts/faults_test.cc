@@ -119,9 +119,11 @@ TEST_F(HostFaultsTest, AnAgentThatIsKilledIsNamedAndItsFaultUndone) {
   EXPECT_EQ(told("undone"), 1);
   const reports::Run run = result().runs.front();
   EXPECT_EQ(run.status, reports::RunStatus::kFailed);
-  EXPECT_THAT(run.message, AllOf(HasSubstr("host n1 (node 1) is lost"),
-                                 HasSubstr("port_down of rail0 was in effect there"),
-                                 HasSubstr(" s after the start")));
+  EXPECT_THAT(
+      run.message,
+      AllOf(HasSubstr("host n1 (node 1) is lost"),
+            HasSubstr("is lost with port_down of rail0 in effect, which its fault service undoes"),
+            HasSubstr(" s after the start")));
 }
 
 TEST_F(HostFaultsTest, AnAgentThatIsStoppedIsNamedAndItsFaultUndone) {

@@ -48,7 +48,7 @@ expect: [wrong_elements == 0]
   void inLaboratory(const std::string& what, const std::string& policy = "") {
     const std::string file = policy.empty() ? "" : folder_.write("policy.yaml", policy);
     ::setenv("FAULTLINE_LAB_POLICY", file.c_str(), 1);
-    ::setenv("FAULTLINE_LAB_PROGRAM", FAULTLINE_BINARY_DIR "/faultline", 1);
+    ::setenv("FAULTLINE_LAB_PROGRAM", FAULTLINE_BINARY_DIR "/faultline", 0);
     const std::string script = FAULTLINE_SOURCE_DIR "/tests/netns/hosts/laboratory.sh";
     const testing::Ran ran = testing::runProgram(FAULTLINE_SOURCE_DIR "/ci/labs/hosts.sh",
                                                  {std::to_string(kHosts), std::to_string(kRails),
