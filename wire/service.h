@@ -13,10 +13,11 @@
 
 /// Between who wants a fault of an interface of this host, and the host's fault service (`faultline
 /// faultd`, docs/safety.md). One connection to its socket is one fault: ServiceStrike, then calls,
-/// each with one HolderAnswer. A strike that is refused is answered so, too: each of its calls says
-/// why. HolderBroken comes unasked, when the service has ended the strike or drops the connection,
-/// and is the last that it says. The fault is undone with the end of the connection. Moments are
-/// those of the host's monotonic clock.
+/// each with one HolderAnswer, for which the next one waits. A strike that is refused is answered
+/// so, too: each of its calls says why. HolderBroken comes unasked: what the fault does over time
+/// has failed, or its longest is over, and calls may follow; or the service drops the connection
+/// (lease, what is no message, its own end), and then it is the last that comes. The fault is
+/// undone with the end of the connection. Moments are those of the host's monotonic clock.
 namespace faultline::wire {
 
 /// Where the service listens.

@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <cstddef>
+
 #include "base/give_up.h"
 #include "base/units.h"
 
@@ -35,9 +37,12 @@ Outcome carryOut(injector::Fault& fault, Duration duration, run::Interrupt& inte
   if (outcome.interrupted && outcome.status.code() == Code::kAborted) outcome.status = okStatus();
   if (outcome.interrupted || !outcome.status.ok()) return outcome;  // nothing was changed
   if (prepared) prepared();
-  const TimePoint begin = now();
+  TimePoint begin = now();
+  const std::size_t changes = fault.transitions().size();
   fault.lastsFor(duration);
   outcome.status = fault.apply();
+  // What comes before the first change (an announcement) is not of its time.
+  if (fault.transitions().size() > changes) begin = fault.transitions()[changes].before;
   const bool stopped = outcome.status.code() == Code::kAborted && interrupt.pending();
   if (stopped) {  // it is half done
     outcome.status = okStatus();

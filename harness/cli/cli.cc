@@ -20,6 +20,7 @@
 #include "harness/cli/completion_command.h"
 #include "harness/cli/describe_command.h"
 #include "harness/cli/doctor_command.h"
+#include "harness/cli/faultd_command.h"
 #include "harness/cli/history_command.h"
 #include "harness/cli/init_command.h"
 #include "harness/cli/inject_command.h"
@@ -40,13 +41,11 @@ namespace {
 using AddCommand = CLI::App* (*)(CLI::App& app, int& exit_code);
 
 constexpr std::array kCommands{
-    AddCommand{addRunCommand},        AddCommand{addValidateCommand},
-    AddCommand{addListCommand},       AddCommand{addDescribeCommand},
-    AddCommand{addScheduleCommand},   AddCommand{addReportCommand},
-    AddCommand{addCompareCommand},    AddCommand{addHistoryCommand},
-    AddCommand{addDoctorCommand},     AddCommand{addInjectCommand},
-    AddCommand{addRestoreCommand},    AddCommand{addStatusCommand},
-    AddCommand{addLabCommand},        AddCommand{addInitCommand},
+    AddCommand{addRunCommand},        AddCommand{addValidateCommand}, AddCommand{addListCommand},
+    AddCommand{addDescribeCommand},   AddCommand{addScheduleCommand}, AddCommand{addReportCommand},
+    AddCommand{addCompareCommand},    AddCommand{addHistoryCommand},  AddCommand{addDoctorCommand},
+    AddCommand{addInjectCommand},     AddCommand{addRestoreCommand},  AddCommand{addStatusCommand},
+    AddCommand{addFaultdCommand},     AddCommand{addLabCommand},      AddCommand{addInitCommand},
     AddCommand{addCompletionCommand},
 };
 

@@ -1,55 +1,36 @@
 #include "harness/cli/host_injection.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
 #include <iostream>
-#include <map>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "base/printable.h"
 #include "base/units.h"
+#include "harness/cli/carry_out.h"
 #include "harness/cli/cli.h"
-#include "harness/cli/host_strike.h"
 #include "harness/cli/inject_target.h"
 #include "harness/cli/output.h"
 #include "harness/cli/separate_process.h"
-#include "injector/netlink/indispensable.h"
+#include "harness/strike/held_strike.h"
+#include "harness/strike/left_strikes.h"
+#include "harness/strike/plan.h"
 #include "injector/netlink/namespace.h"
-#include "injector/netlink/needed_peers.h"
 #include "injector/safety/blast_radius.h"
-#include "injector/safety/policy_file.h"
-#include "injector/safety/strike.h"
+#include "injector/safety/journal.h"
 
 namespace faultline::cli {
 namespace {
 
 constexpr std::string_view kInject = "inject";
 constexpr std::string_view kHostExample = "eth1";
-constexpr Duration kLockPatience = 5s;
 constexpr Duration kRescuePatience = 30s;
-/// Around what was asked for: looking, evidence, putting back.
-constexpr Duration kAroundStrike = 30s;
-
-/// All that is known before anything is decided.
-struct Plan {
-  const injector::FaultKind* kind = nullptr;
-  std::map<std::string, std::string> texts;  ///< parameters as written
-  injector::FaultParameters parameters;
-  safety::HostFault fault;
-  safety::Target target;
-  safety::BlastRadius radius;
-  Duration length{};
-};
-
 std::string userName() {
   // Of who has called sudo: root is everybody.
   if (const char* const caller = std::getenv("SUDO_USER"); caller != nullptr) return caller;
@@ -63,98 +44,25 @@ std::string jobName(const std::string& user) {
   return job != nullptr ? fmt::format("job {}", job) : fmt::format("user {}", user);
 }
 
-Result<Plan> makePlan(const InjectOptions& options, const injector::FaultKind& kind,
-                      netlink::Socket& socket) {
-  Plan plan;
-  plan.kind = &kind;
-  ASSIGN_OR_RETURN(const safety::Wish wish, hostTarget(kind.name, options.target));
-  ASSIGN_OR_RETURN(plan.texts, parsePairs(options.parameters, "param", "how=admin"));
-  for (const auto& [name, value] : kind.hostDefaults) plan.texts.emplace(name, value);
-  ASSIGN_OR_RETURN(plan.parameters, injector::FaultParameters::parse(kind, plan.texts));
-  auto fault = kind.makeOnHost(plan.parameters);
-  if (!fault.ok()) {
-    return errorf(Code::kInvalidArgument, "{}: {}", kind.name, fault.status().message());
-  }
-  plan.fault = *std::move(fault);
-  ASSIGN_OR_RETURN(const auto present, safety::presentTargets(socket));
-  ASSIGN_OR_RETURN(plan.target, safety::choose(present, wish));
-  ASSIGN_OR_RETURN(plan.radius, safety::blastRadius(socket, plan.target));
-  return plan;
+strike::Files filesOf(const InjectOptions& options) {
+  return {.policy = options.policy, .journal = options.journal};
 }
 
-Result<safety::Policy> policyOf(const InjectOptions& options, const Plan& plan) {
-  const auto kinds = hostFaults();
-  auto policy = safety::readPolicy(options.policy, kinds);
-  if (policy.status().code() != Code::kNotFound) return policy;
-  return errorf(Code::kPermissionDenied,
-                "there is no policy {}: without one nothing on a host is touched. Its owner writes "
-                "it, as root, for example:\n\n{}",
-                options.policy, safety::policyToStartFrom(plan.target.interface, plan.kind->name));
+strike::Asker asker() {
+  strike::Asker asker{.user = userName()};
+  asker.job = jobName(asker.user);
+  return asker;
 }
 
-/// What must not be cut off, whatever a policy says.
-Status refuseManagement(netlink::Socket& socket, const Plan& plan, const safety::Policy& policy,
-                        std::vector<std::string> keep) {
-  keep.insert(keep.end(), policy.keep.begin(), policy.keep.end());
-  if (plan.target.interface == "lo") {
-    return errorf(Code::kPermissionDenied,
-                  "lo is this machine's way to itself, which programs cannot do without");
-  }
-  std::vector<netlink::NeededPeer> peers = netlink::neededPeers();
-  for (const std::string& address : keep) {
-    peers.push_back(
-        {address, "who is to be kept (--keep, or keep in the policy)", "choose another interface"});
-  }
-  ASSIGN_OR_RETURN(const auto why, netlink::whyIndispensable(socket, plan.target.ifindex, peers));
-  if (!why) return okStatus();
-  return errorf(Code::kPermissionDenied, "{} {}", plan.target.interface, *why);
+Result<strike::Order> orderOf(const InjectOptions& options, const injector::FaultKind& kind,
+                              Duration length) {
+  strike::Order order{.kind = &kind, .length = length, .keep = options.keep};
+  ASSIGN_OR_RETURN(order.target, hostTarget(kind.name, options.target));
+  ASSIGN_OR_RETURN(order.parameters, parsePairs(options.parameters, "param", "how=admin"));
+  return order;
 }
 
-/// Whether policy and management path allow it, with what is held already.
-Status allowed(netlink::Socket& socket, const Plan& plan, const safety::Policy& policy,
-               const std::vector<std::string>& keep, const safety::Kept& kept,
-               const std::string& job) {
-  RETURN_IF_ERROR(refuseManagement(socket, plan, policy, keep));
-  safety::Request request{.interface = plan.target.interface,
-                          .pci = plan.target.pci,
-                          .kind = std::string(plan.kind->name),
-                          .length = plan.length};
-  for (const safety::Entry& entry : kept.entries) {
-    ++request.heldOnNode;
-    if (entry.job == job) ++request.heldByJob;
-    if (safety::sameOf({plan.target}, entry.target).ok()) {
-      return errorf(Code::kUnavailable,
-                    "{} is struck already ({}); wait for its end, or see 'faultline restore'",
-                    plan.target.interface, safety::inWords(entry));
-    }
-  }
-  return safety::allows(policy, request);
-}
-
-std::int64_t wallSeconds() {
-  return duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-safety::Entry entryOf(const Plan& plan, const safety::Policy& policy, const std::string& id) {
-  safety::Entry entry{.id = id, .bootId = safety::currentBoot()};
-  entry.holder = safety::holderOf(::getpid());
-  entry.target = plan.target;
-  entry.kind = plan.kind->name;
-  entry.parameters = plan.texts;
-  entry.operations = plan.fault.operations;
-  entry.before = policy.before;
-  entry.after = policy.after;
-  entry.commandLimit = policy.commandLimit;
-  entry.beganAt = wallSeconds();
-  entry.endsAt = entry.beganAt + std::chrono::ceil<std::chrono::seconds>(plan.length).count();
-  entry.endsMonotonic = now() + plan.length;
-  entry.user = userName();
-  entry.job = jobName(entry.user);
-  return entry;
-}
-
-Json radiusJson(const Plan& plan) {
+Json radiusJson(const strike::Plan& plan) {
   return {{"interface", plan.target.interface},
           {"pci", plan.target.pci},
           {"mac", plan.target.mac},
@@ -163,7 +71,7 @@ Json radiusJson(const Plan& plan) {
           {"connections", plan.radius.connections}};
 }
 
-Json operationsJson(const Plan& plan) {
+Json operationsJson(const strike::Plan& plan) {
   Json operations = Json::array();
   for (const safety::Operation& operation : plan.fault.operations) {
     operations.push_back({{"do", safety::commandOf(operation, plan.target.interface)},
@@ -173,19 +81,11 @@ Json operationsJson(const Plan& plan) {
 }
 
 /// `--dry-run`: what would be done, and whether that would be allowed.
-int dryRun(const InjectOptions& options, netlink::Socket& socket, const Plan& plan) {
-  const auto policy = policyOf(options, plan);
-  Status refusal = policy.status();
-  if (policy.ok()) {
-    const auto kept = safety::Journal::look(options.journal).read();
-    refusal = kept.ok() ? allowed(socket, plan, *policy, options.keep, *kept, jobName(userName()))
-                        : kept.status();
-  }
-  for (const safety::Operation& operation : plan.fault.operations) {
-    if (refusal.ok()) refusal = safety::check(operation, socket, plan.target.ifindex);
-  }
+int dryRun(const InjectOptions& options, strike::HeldStrike& held) {
+  const strike::Plan& plan = held.plan();
+  const Status refusal = held.wouldBeAllowed();
   if (options.json) {
-    print({{"kind", plan.kind->name},
+    print({{"kind", plan.order.kind->name},
            {"dry_run", true},
            {"blast_radius", radiusJson(plan)},
            {"operations", operationsJson(plan)},
@@ -193,8 +93,8 @@ int dryRun(const InjectOptions& options, netlink::Socket& socket, const Plan& pl
     return kExitOk;
   }
   std::string text =
-      fmt::format("{} for {} strikes {}\n", plan.kind->name, formatDuration(plan.length),
-                  safety::inWords(plan.radius, plan.target));
+      fmt::format("{} for {} strikes {}\n", plan.order.kind->name,
+                  formatDuration(plan.order.length), safety::inWords(plan.radius, plan.target));
   for (const safety::Operation& operation : plan.fault.operations) {
     text += fmt::format("  do    {}\n  undo  {}, and what the interface has lost is put back\n",
                         safety::commandOf(operation, plan.target.interface),
@@ -207,9 +107,10 @@ int dryRun(const InjectOptions& options, netlink::Socket& socket, const Plan& pl
   return kExitOk;
 }
 
-int report(const InjectOptions& options, const Plan& plan, const StrikeOutcome& outcome) {
-  if (!outcome.undone.ok()) {
-    return fail(kInject, outcome.undone.withContext("take it back"), kExitNotRestored);
+int report(const InjectOptions& options, const strike::HeldStrike& held, const Outcome& outcome) {
+  const strike::Plan& plan = held.plan();
+  if (!outcome.reverted.ok()) {
+    return fail(kInject, outcome.reverted.withContext("take it back"), kExitNotRestored);
   }
   if (!outcome.status.ok()) return fail(kInject, outcome.status, exitOfFault(outcome.status));
   const bool proven = outcome.evidence.ok;
@@ -223,7 +124,7 @@ int report(const InjectOptions& options, const Plan& plan, const StrikeOutcome& 
     for (const auto& [name, value] : plan.parameters.all()) {
       parameters[name] = formatParameter(value);
     }
-    print({{"kind", plan.kind->name},
+    print({{"kind", plan.order.kind->name},
            {"blast_radius", radiusJson(plan)},
            {"parameters", std::move(parameters)},
            {"operations", operationsJson(plan)},
@@ -233,13 +134,13 @@ int report(const InjectOptions& options, const Plan& plan, const StrikeOutcome& 
            {"evidence", std::move(evidence)}});
   } else {
     const std::string what = outcome.interrupted
-                                 ? (outcome.lasted == Duration(0) ? "interrupted before it began"
-                                                                  : "interrupted, and taken back")
+                                 ? (held.transitions().empty() ? "interrupted before it began"
+                                                               : "interrupted, and taken back")
                              : proven ? "it happened, and was taken back"
                                       : "INVALID, it left no evidence; it was taken back";
     std::string text =
-        fmt::format("{} of {} for {:.0f} ms: {}\n", plan.kind->name, safety::nameOf(plan.target),
-                    toMilliseconds(outcome.lasted), what);
+        fmt::format("{} of {} for {:.0f} ms: {}\n", plan.order.kind->name,
+                    safety::nameOf(plan.target), toMilliseconds(outcome.lasted), what);
     if (!outcome.interrupted || proven) {
       text += fmt::format("evidence ({}): {}\n", outcome.evidence.kind, outcome.evidence.observed);
     }
@@ -259,7 +160,7 @@ int rescue(safety::Journal& journal, const std::string& id, const Status& killed
     ASSIGN_OR_RETURN(const safety::Kept kept, journal.read());
     const auto entry = std::ranges::find(kept.entries, id, &safety::Entry::id);
     if (entry == kept.entries.end()) return false;
-    RETURN_IF_ERROR(undoLeft(socket, journal, *entry));
+    RETURN_IF_ERROR(strike::undoLeft(socket, journal, *entry));
     return true;
   }();
   if (!undone.ok()) {
@@ -276,21 +177,16 @@ int rescue(safety::Journal& journal, const std::string& id, const Status& killed
 }
 
 /// In the process that holds it.
-int hold(const InjectOptions& options, netlink::Socket& socket, Plan& plan,
-         const safety::Policy& policy, safety::Journal& journal, const std::string& id) {
+int hold(const InjectOptions& options, strike::HeldStrike& held) {
   auto interrupt = run::Interrupt::watch();
   if (!interrupt.ok()) return fail(kInject, interrupt.status(), kExitCannotRun);
-  auto lock = journal.lock(kLockPatience);
-  if (!lock.ok()) return fail(kInject, lock.status(), kExitCannotRun);
-  const auto kept = journal.read();
-  if (!kept.ok()) return fail(kInject, kept.status(), kExitCannotRun);
-  const safety::Entry entry = entryOf(plan, policy, id);
-  const Status may = allowed(socket, plan, policy, options.keep, *kept, entry.job);
-  if (!may.ok()) return fail(kInject, may, kExitCannotRun);
-  const StrikeOutcome outcome =
-      strike(socket, journal, *std::move(lock), entry, plan.fault, plan.length, *interrupt,
-             [&] { return refuseManagement(socket, plan, policy, options.keep); });
-  return report(options, plan, outcome);
+  const strike::Plan& plan = held.plan();
+  const Outcome outcome = carryOut(held, plan.order.length, *interrupt, [&] {
+    std::cerr << printable(fmt::format("inject: {} for {} strikes {}\n", plan.order.kind->name,
+                                       formatDuration(plan.order.length),
+                                       safety::inWords(plan.radius, plan.target)));
+  });
+  return report(options, held, outcome);
 }
 
 }  // namespace
@@ -333,38 +229,31 @@ int injectOnHost(const InjectOptions& options, const injector::FaultKind& kind, 
                "--keep: '{}' is no address, like 10.0.0.1; names are not looked up", address),
         kExitUsage);
   }
-  const auto here = netlink::currentNamespace();
-  if (!here.ok()) return fail(kInject, here.status(), kExitCannotRun);
-  auto socket = netlink::Socket::open(here->get());
-  if (!socket.ok()) return fail(kInject, socket.status(), kExitCannotRun);
-  auto plan = makePlan(options, kind, *socket);
-  if (!plan.ok()) return fail(kInject, plan.status(), exitOfFault(plan.status()));
-  plan->length = length;
-  if (options.dryRun) return dryRun(options, *socket, *plan);
-  if (const Status can = requireNetAdmin(); !can.ok()) return fail(kInject, can, kExitCannotRun);
-  const auto policy = policyOf(options, *plan);
-  if (!policy.ok()) return fail(kInject, policy.status(), kExitCannotRun);
-  // Once before a process is started, with what needs no lock.
-  const Status may = allowed(*socket, *plan, *policy, options.keep, {}, "");
+  const auto order = orderOf(options, kind, length);
+  if (!order.ok()) return fail(kInject, order.status(), exitOfFault(order.status()));
+  const std::string id = strike::newId();
+  auto held = strike::HeldStrike::make(*order, asker(), filesOf(options), id);
+  if (!held.ok()) return fail(kInject, held.status(), exitOfFault(held.status()));
+  if (options.dryRun) return dryRun(options, **held);
+  // Once before a process is started.
+  const Status may = (*held)->mayBegin();
   if (!may.ok()) return fail(kInject, may, kExitCannotRun);
   auto journal = safety::Journal::open(options.journal);
   if (!journal.ok()) return fail(kInject, journal.status(), kExitCannotRun);
-  std::cerr << printable(fmt::format("inject: {} for {} strikes {}\n", kind.name,
-                                     formatDuration(length),
-                                     safety::inWords(plan->radius, plan->target)));
-  const std::string id =
-      fmt::format("{}-{}-{:08x}", wallSeconds(), ::getpid(), std::random_device()());
   // Nobody else would take it back.
   const TimePoint end = now() + length;
-  const auto ended =
-      goOnInSeparateProcess(length + kAroundStrike + 2 * policy->commandLimit,
-                            [&journal, &id, end] { return now() > end && hangs(*journal, id); });
+  const auto ended = goOnInSeparateProcess(
+      length + strike::kAroundStrike + 2 * (*held)->commandLimit(), [&journal, &id, end] {
+        return now() > end && strike::stillLasts(*journal, [&id](const safety::Entry& entry) {
+                 return entry.id == id && safety::isOverdue(entry, now());
+               });
+      });
   if (ended.status().code() == Code::kNotRestored) {
     return rescue(*journal, id, ended.status());
   }
   if (!ended.ok()) return fail(kInject, ended.status(), kExitCannotRun);
   if (ended->has_value()) return **ended;
-  return hold(options, *socket, *plan, *policy, *journal, id);
+  return hold(options, **held);
 }
 
 }  // namespace faultline::cli

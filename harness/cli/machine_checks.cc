@@ -23,6 +23,7 @@
 #include "harness/command/pattern.h"
 #include "harness/control/goodput_probe.h"
 #include "harness/control/keep_awake.h"
+#include "harness/faultd/question.h"
 #include "harness/launch/executable.h"
 #include "harness/site/kinds/kinds.h"
 #include "resilient_ccl/fabric/network_findings.h"
@@ -278,6 +279,21 @@ void addLab(std::vector<MachineCheck>& checks) {
       "use a login node of a Slurm cluster");
 }
 
+/// Whether users can have faults of this host's interfaces.
+void addFaultService(std::vector<MachineCheck>& checks) {
+  constexpr Duration kPatience = 2s;
+  const std::string socket(wire::kServiceSocket);
+  const auto facts = faultd::askService(socket, {}, kPatience);
+  std::string trouble = facts.ok() ? facts->whyNoPolicy + facts->whyNot : facts.status().message();
+  const bool ok = facts.ok() && trouble.empty();
+  checks.push_back({"faults on this host's own interfaces", "fault service", ok, false,
+                    ok ? fmt::format("faultline {}: {}", facts->program, facts->policy->words)
+                       : std::move(trouble),
+                    "runs of hosts with faults, without root (docs/safety.md)",
+                    "only root strikes, by hand, and nobody undoes what killed processes leave",
+                    "ask your administrators for it: docs/administrators.md"});
+}
+
 }  // namespace
 
 std::string findProgram(std::string_view name, std::string_view path) {
@@ -304,6 +320,7 @@ std::vector<MachineCheck> checkMachine() {
     std::ranges::move(more, std::back_inserter(checks));
   }
   addLab(checks);
+  addFaultService(checks);
   return checks;
 }
 

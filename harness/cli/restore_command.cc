@@ -1,8 +1,6 @@
 #include "harness/cli/restore_command.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,35 +11,31 @@
 
 #include "base/clock.h"
 #include "harness/cli/cli.h"
-#include "harness/cli/host_strike.h"
 #include "harness/cli/output.h"
+#include "harness/faultd/question.h"
+#include "harness/strike/left_strikes.h"
+#include "harness/strike/plan.h"
 #include "injector/netlink/namespace.h"
 #include "injector/safety/policy_file.h"
-#include "injector/safety/strike.h"
 
 namespace faultline::cli {
 namespace {
 
 constexpr std::string_view kRestore = "restore";
 constexpr std::string_view kStatus = "status";
-/// Until a holder that was told to end has undone what it holds; its commands come on top.
-constexpr Duration kHolderPatience = 20s;
 constexpr Duration kLockPatienceOfRestore = 60s;
-constexpr int kHolderLookMs = 10;
 
 struct RestoreOptions {
   std::string journal{safety::kJournalPath};
   std::string policy{safety::kPolicyPath};
+  std::string socket{wire::kServiceSocket};
+  std::string job;  ///< only what this one of Slurm has left
   bool force = false;
   bool json = false;
 };
 
-/// What became of one entry.
-struct Became {
-  safety::Entry entry;
-  std::string_view word;  ///< "restored", "closed", "held", "left"
-  std::string note;
-};
+/// For the service to answer; it is on this machine.
+constexpr Duration kServicePatience = 3s;
 
 Json toJson(const safety::Entry& entry) {
   Json operations = Json::array();
@@ -69,48 +63,31 @@ Json toJson(const std::vector<safety::Kept::Strange>& strange) {
   return files;
 }
 
-/// Ends it in order, which undoes what it holds; if that takes too long, or it is stopped, at once.
-void endHolder(const safety::Entry& entry) {
-  for (const int number : {SIGTERM, SIGKILL}) {
-    if (number == SIGTERM && safety::isStopped(entry.holder.pid)) continue;
-    ::kill(entry.holder.pid, number);
-    const TimePoint deadline = now() + kHolderPatience + entry.commandLimit;
-    while (safety::isHeld(entry) && now() < deadline) ::poll(nullptr, 0, kHolderLookMs);
-    if (!safety::isHeld(entry)) return;
-  }
+Json toJson(const Result<wire::ServiceFacts>& service) {
+  if (!service.ok()) return {{"serves", false}, {"why_not", service.status().message()}};
+  return {{"serves", true},
+          {"program", service->program},
+          {"why_not", service->whyNot.empty() ? Json() : Json(service->whyNot)}};
 }
 
-Became restoreOne(netlink::Socket& socket, safety::Journal& journal, const safety::Entry& entry,
-                  bool force) {
-  const auto held = [&] { return safety::isHeld(entry); };
-  if (held() && !force && !safety::isOverdue(entry, now())) {
-    return {entry, "held",
-            fmt::format("process {} holds it, and takes it back itself; --force ends that first",
-                        entry.holder.pid)};
+std::string inWords(const Result<wire::ServiceFacts>& service) {
+  if (service.ok()) {
+    return fmt::format(
+        "faultline {} serves{}", service->program,
+        service->whyNot.empty() ? std::string() : ", and strikes nothing here: " + service->whyNot);
   }
-  if (held()) endHolder(entry);
-  if (held()) {
-    return {entry, "left", fmt::format("process {} cannot be ended", entry.holder.pid)};
-  }
-  // As it stands now: the holder may have begun or undone something since it was read.
-  const auto kept = journal.read();
-  if (!kept.ok()) return {entry, "left", kept.status().message()};
-  const auto present = std::ranges::find(kept->entries, entry.id, &safety::Entry::id);
-  if (present == kept->entries.end()) return {entry, "restored", "its holder has taken it back"};
-  const bool other = safety::fateOf(entry, safety::currentBoot(), false) == safety::Fate::kClosed;
-  const Status undone = undoLeft(socket, journal, *present);
-  if (!undone.ok()) return {entry, "left", undone.message()};
-  if (other) return {entry, "closed", "from an earlier boot; the reboot already undid it"};
-  return {entry, "restored", "what it had changed was taken back"};
+  return fmt::format(
+      "none: what is left when its processes are dead stays until 'faultline restore' ({})",
+      service.status().message());
 }
 
-int printRestored(const std::vector<Became>& became, const safety::Kept& kept, bool json) {
+int printRestored(const std::vector<strike::Became>& became, const safety::Kept& kept, bool json) {
   bool left = false;
-  for (const Became& one : became) left = left || one.word == "left";
+  for (const strike::Became& one : became) left = left || one.word == "left";
   for (const auto& file : kept.strange) left = left || file.damaged;
   if (json) {
     Json rows = Json::array();
-    for (const Became& one : became) {
+    for (const strike::Became& one : became) {
       Json row = toJson(one.entry);
       row["became"] = one.word;
       row["note"] = one.note;
@@ -119,7 +96,7 @@ int printRestored(const std::vector<Became>& became, const safety::Kept& kept, b
     print({{"restored", !left}, {"strikes", std::move(rows)}, {"strange", toJson(kept.strange)}});
   } else {
     std::string text;
-    for (const Became& one : became) {
+    for (const strike::Became& one : became) {
       text += fmt::format("{}: {}: {}\n", one.word, safety::inWords(one.entry), one.note);
     }
     for (const auto& file : kept.strange) {
@@ -135,7 +112,8 @@ int restore(const RestoreOptions& options) {
   if (::access(options.journal.c_str(), F_OK) != 0 && errno == ENOENT) {
     return printRestored({}, {}, options.json);
   }
-  if (const Status can = requireNetAdmin(); !can.ok()) return fail(kRestore, can, kExitCannotRun);
+  if (const Status can = strike::requireNetAdmin(); !can.ok())
+    return fail(kRestore, can, kExitCannotRun);
   auto journal = safety::Journal::open(options.journal);
   if (!journal.ok()) return fail(kRestore, journal.status(), kExitCannotRun);
   const auto here = netlink::currentNamespace();
@@ -146,9 +124,10 @@ int restore(const RestoreOptions& options) {
   if (!lock.ok()) return fail(kRestore, lock.status(), kExitCannotRun);
   const auto kept = journal->read();
   if (!kept.ok()) return fail(kRestore, kept.status(), kExitCannotRun);
-  std::vector<Became> became;
+  std::vector<strike::Became> became;
   for (const safety::Entry& entry : kept->entries) {
-    became.push_back(restoreOne(*socket, *journal, entry, options.force));
+    if (!options.job.empty() && entry.job != "job " + options.job) continue;
+    became.push_back(strike::restoreOne(*socket, *journal, entry, options.force));
   }
   return printRestored(became, *kept, options.json);
 }
@@ -156,7 +135,7 @@ int restore(const RestoreOptions& options) {
 int status(const RestoreOptions& options) {
   const auto kept = safety::Journal::look(options.journal).read();
   if (!kept.ok()) return fail(kStatus, kept.status(), kExitCannotRun);
-  const auto kinds = hostFaults();
+  const auto kinds = strike::hostFaults();
   const auto policy = safety::readPolicy(options.policy, kinds);
   const std::string allows =
       policy.ok() ? safety::inWords(*policy)
@@ -164,6 +143,7 @@ int status(const RestoreOptions& options) {
           ? fmt::format("there is no policy {}: nothing on this host may be struck", options.policy)
           : fmt::format("the policy is not valid, so nothing may be struck: {}",
                         policy.status().message());
+  const auto service = faultd::askService(options.socket, {}, kServicePatience);
   if (options.json) {
     Json held = Json::array();
     Json left = Json::array();
@@ -172,12 +152,13 @@ int status(const RestoreOptions& options) {
     }
     print({{"policy", allows},
            {"policy_ok", policy.ok()},
+           {"service", toJson(service)},
            {"held", std::move(held)},
            {"left", std::move(left)},
            {"strange", toJson(kept->strange)}});
     return kExitOk;
   }
-  std::string text = fmt::format("policy: {}\n", allows);
+  std::string text = fmt::format("policy: {}\nservice: {}\n", allows, inWords(service));
   for (const safety::Entry& entry : kept->entries) {
     const bool held = safety::isHeld(entry);
     text += fmt::format("{}: {}{}{}\n", held ? "held" : "left", safety::inWords(entry),
@@ -208,6 +189,8 @@ CLI::App* addRestoreCommand(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<RestoreOptions>();
   addJournalOption(*command, *options);
   command->add_flag("--force", options->force, "End processes that still hold a strike first");
+  command->add_option("--job", options->job, "Only what this job of Slurm has left: for its Epilog")
+      ->type_name("ID");
   addJsonFlag(*command, options->json);
   setFooter(*command,
             "May be run at any time, and again. At boot it closes what was left before: nothing "
@@ -226,6 +209,9 @@ CLI::App* addStatusCommand(CLI::App& app, int& exit_code) {
   addJournalOption(*command, *options);
   command->add_option("--policy", options->policy, "The file that allows strikes")
       ->type_name("FILE")
+      ->capture_default_str();
+  command->add_option("--socket", options->socket, "Where the fault service listens")
+      ->type_name("PATH")
       ->capture_default_str();
   addJsonFlag(*command, options->json);
   setFooter(*command, "", {"faultline status", "faultline status --json"},

@@ -102,8 +102,8 @@ ssize_t MessageChannel::receivePart(char* into, std::size_t size) {
   header.msg_iov = &part;
   header.msg_iovlen = 1;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control;
-  header.msg_control = control.data();
-  header.msg_controllen = control.size();
+  header.msg_control = descriptors_wanted_ ? control.data() : nullptr;
+  header.msg_controllen = descriptors_wanted_ ? control.size() : 0;
   const ssize_t got = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0) return got;
   for (cmsghdr* at = CMSG_FIRSTHDR(&header); at != nullptr; at = CMSG_NXTHDR(&header, at)) {
@@ -116,7 +116,7 @@ ssize_t MessageChannel::receivePart(char* into, std::size_t size) {
     }
   }
   if (header.msg_flags & MSG_CTRUNC) {  // the kernel closes what finds no place in this process
-    errno = EMFILE;
+    errno = descriptors_wanted_ ? EMFILE : EPROTO;
     return -1;
   }
   return got;
@@ -175,9 +175,8 @@ Status MessageChannel::parseComplete() {
   Status status;
   while (status.ok() && received_.size() - consumed >= kHeader) {
     const std::size_t length = decodeLength(received_.data() + consumed);
-    if (length > kLargestMessage) {
-      status = errorf(Code::kIo, "a message announces {} bytes; {} are possible", length,
-                      kLargestMessage);
+    if (length > largest_) {
+      status = errorf(Code::kIo, "a message announces {} bytes; {} are possible", length, largest_);
       break;
     }
     if (received_.size() - consumed < kHeader + length) break;

@@ -44,6 +44,13 @@ class MessageChannel {
   MessageChannel(MessageChannel&&) = default;
   MessageChannel& operator=(MessageChannel&&) = default;
 
+  /// The other end is a stranger: no message that comes is larger, and none brings descriptors,
+  /// which is an error of that end, too.
+  void distrust(std::size_t largest) {
+    largest_ = largest;
+    descriptors_wanted_ = false;
+  }
+
   /// How a message is written, without its length.
   static std::string textOf(const nlohmann::json& message);
 
@@ -84,6 +91,8 @@ class MessageChannel {
   std::string received_;  ///< not yet parsed
   std::deque<nlohmann::json> complete_;
   std::deque<UniqueFd> descriptors_;  ///< not yet taken
+  std::size_t largest_ = kLargestMessage;
+  bool descriptors_wanted_ = true;
   bool closed_ = false;
 };
 

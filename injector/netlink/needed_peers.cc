@@ -146,11 +146,11 @@ std::vector<NeededPeer> blockServers(const std::string& sysfs) {
   return servers;
 }
 
-std::vector<NeededPeer> neededPeers() {
+std::vector<NeededPeer> neededPeers(pid_t of) {
   std::vector<NeededPeer> peers;
   const char* const own = std::getenv("SSH_CONNECTION");
-  if (own != nullptr) addSshClient(own, peers);
-  pid_t pid = ::getppid();
+  if (of == 0 && own != nullptr) addSshClient(own, peers);
+  pid_t pid = of == 0 ? ::getppid() : of;
   for (int generation = 0; pid > 0 && generation < kMostAncestors; ++generation) {
     addSshClient(sshConnectionIn(fileText(fmt::format("/proc/{}/environ", pid))), peers);
     pid = parentOf(pid);

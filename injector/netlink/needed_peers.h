@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,9 +33,9 @@ std::vector<NeededPeer> fileServers(std::string_view mounts);
 /// of.
 std::vector<NeededPeer> blockServers(const std::string& sysfs);
 
-/// The clients of the ssh sessions that this process comes from, by its own environment and that of
+/// The clients of the ssh sessions that a process comes from, by its own environment and that of
 /// all processes above it, as far as they may be read: sudo does not pass the variable on. And the
-/// servers of the network file systems and block devices that it sees.
-std::vector<NeededPeer> neededPeers();
+/// servers of the network file systems and block devices that this process sees. 0: this process.
+std::vector<NeededPeer> neededPeers(pid_t of = 0);
 
 }  // namespace faultline::netlink

@@ -32,6 +32,13 @@ Result<int> HostMachine::find(const Target& target) {
   return same.ifindex;
 }
 
+Status HostMachine::change(bool broken, const std::function<Status()>& make) {
+  const TimePoint before = now();
+  const Status made = make();
+  if (made.ok() && changed_) changed_(broken, before, now());
+  return made;
+}
+
 Status HostMachine::check(const Target& target, const Operation& operation) {
   ASSIGN_OR_RETURN(const int ifindex, find(target));
   if (allowed_) RETURN_IF_ERROR(allowed_());
@@ -40,7 +47,7 @@ Status HostMachine::check(const Target& target, const Operation& operation) {
 
 Status HostMachine::apply(const Target& target, const Operation& operation) {
   ASSIGN_OR_RETURN(const int ifindex, find(target));
-  return safety::apply(operation, socket_, ifindex);
+  return change(true, [&] { return safety::apply(operation, socket_, ifindex); });
 }
 
 Result<bool> HostMachine::isInEffect(const Target& target, const Operation& operation) {
@@ -50,7 +57,7 @@ Result<bool> HostMachine::isInEffect(const Target& target, const Operation& oper
 
 Status HostMachine::undo(const Target& target, const Operation& operation) {
   ASSIGN_OR_RETURN(const int ifindex, find(target));
-  return safety::undo(operation, socket_, ifindex);
+  return change(false, [&] { return safety::undo(operation, socket_, ifindex); });
 }
 
 Result<nlohmann::json> HostMachine::configuration(const Target& target, bool loses) {

@@ -23,6 +23,10 @@ class HostMachine final : public Machine {
   /// Why nothing is to be done to it; ok: nothing speaks against it.
   using Allowed = std::function<Status()>;
 
+  /// Told of each change that was made: whether it broke something, and the moments between which.
+  using Changed = std::function<void(bool broken, TimePoint before, TimePoint after)>;
+
+  void tell(Changed changed) { changed_ = std::move(changed); }
   void alsoAwait(Missing missing) { missing_ = std::move(missing); }
   /// Asked with each check.
   void alsoRequire(Allowed allowed) { allowed_ = std::move(allowed); }
@@ -39,12 +43,14 @@ class HostMachine final : public Machine {
   Status run(const std::vector<std::string>& command, Duration limit) override;
 
  private:
+  Status change(bool broken, const std::function<Status()>& make);
   Result<std::string> whatIsMissing(const Target& target, const nlohmann::json& configuration);
 
   netlink::Socket& socket_;
   Run run_;
   Missing missing_;
   Allowed allowed_;
+  Changed changed_;
 };
 
 /// How long settle() waits.

@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".json";
 constexpr std::string_view kLock = "lock";
+constexpr std::string_view kService = "service";  // who looks after the journal
 constexpr std::size_t kMostEntryBytes = 1 << 20;
 constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kFileMode = 0644;
@@ -84,6 +85,8 @@ std::string Journal::pathOf(const std::string& id) const {
   return fmt::format("{}/{}{}", folder_, id, kSuffix);
 }
 
+std::string Journal::serviceFile() const { return fmt::format("{}/{}", folder_, kService); }
+
 Status Journal::sync() const {
   const UniqueFd fd(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || ::fsync(fd.get()) != 0) {
@@ -134,7 +137,7 @@ Result<Kept> Journal::read() const {
   }
   std::ranges::sort(names);
   for (const std::string& name : names) {
-    if (name == kLock || isTemporary(name)) continue;
+    if (name == kLock || name == kService || isTemporary(name)) continue;
     const std::string path = fmt::format("{}/{}", folder_, name);
     const auto refuse = [&](std::string why) {
       kept.strange.push_back({path, std::move(why), name.ends_with(kSuffix)});

@@ -54,6 +54,9 @@ class Journal final : public Records {
   /// with the descriptor, also when its process is killed.
   Result<UniqueFd> lock(Duration patience) const;
 
+  /// The file that a fault service claims: one service for a journal.
+  std::string serviceFile() const;
+
   const std::string& folder() const { return folder_; }
 
  private:

@@ -88,8 +88,16 @@ class Reader {
          {"before", [&](const yaml::Node& node) { readCommand(node, policy_.before); }},
          {"after", [&](const yaml::Node& node) { readCommand(node, policy_.after); }},
          {"command_limit", [&](const yaml::Node& node) { readLength(node, policy_.commandLimit); }},
-         {"keep", [&](const yaml::Node& node) {
+         {"keep",
+          [&](const yaml::Node& node) {
             readList(node, policy_.keep, [&](const yaml::Node& one) { checkAddress(one); });
+          }},
+         {"users",
+          [&](const yaml::Node& node) {
+            readList(node, policy_.users, [&](const yaml::Node& one) { checkName(one, "user"); });
+          }},
+         {"groups", [&](const yaml::Node& node) {
+            readList(node, policy_.groups, [&](const yaml::Node& one) { checkName(one, "group"); });
           }}});
     if (root.kind != yaml::Node::Kind::kMap) return;
     for (const std::string_view key : {"version", "may_strike", "kinds", "longest"}) {
@@ -150,6 +158,12 @@ class Reader {
                        yaml::shortened(one.text)));
   }
 
+  void checkName(const yaml::Node& one, std::string_view what) {
+    if (one.text.find_first_of(" *?:\t,") == std::string::npos) return;
+    refuse(one.where, fmt::format("'{}' is no name of a {}; patterns are not possible",
+                                  yaml::shortened(one.text), what));
+  }
+
   void readLength(const yaml::Node& node, Duration& length) {
     const auto read = parseDuration(node.text);
     if (node.kind != yaml::Node::Kind::kScalar || !read.ok()) {
@@ -205,6 +219,16 @@ class Reader {
   std::string mistakes_;
 };
 
+std::string whoMayAsk(const Policy& policy) {
+  std::string words = "root";
+  if (!policy.users.empty()) words += ", " + joined(policy.users);
+  if (!policy.groups.empty()) {
+    words += fmt::format(" and the {} {}", policy.groups.size() == 1 ? "group" : "groups",
+                         joined(policy.groups));
+  }
+  return words;
+}
+
 }  // namespace
 
 Result<Policy> parsePolicy(std::string_view text, std::string_view source,
@@ -250,6 +274,19 @@ Status allows(const Policy& policy, const Request& request) {
   return okStatus();
 }
 
+Status mayAsk(const Policy& policy, const Caller& caller) {
+  const auto named = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  const bool inGroup = std::ranges::any_of(
+      caller.groups, [&](const std::string& group) { return named(policy.groups, group); });
+  if (caller.uid == 0 || inGroup || named(policy.users, caller.user)) return okStatus();
+  return errorf(Code::kPermissionDenied,
+                "the policy lets {} ask the fault service, and not {}; its owner adds that to "
+                "users, or one of its groups to groups",
+                whoMayAsk(policy), caller.user);
+}
+
 std::string inWords(const Policy& policy) {
   std::string words = fmt::format(
       "{} may be struck, by {}, for {} at most, {} at once on this machine and {} of one job",
@@ -261,6 +298,9 @@ std::string inWords(const Policy& policy) {
   }
   if (!policy.keep.empty()) {
     words += fmt::format("; the way to {} is never cut", joined(policy.keep));
+  }
+  if (!policy.users.empty() || !policy.groups.empty()) {
+    words += fmt::format("; {} may ask the fault service", whoMayAsk(policy));
   }
   return words;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,9 @@ struct Policy {
   Duration commandLimit = std::chrono::seconds(30);  ///< for each of the two
   /// Addresses of those whom this machine must go on reaching, as `inject --keep`.
   std::vector<std::string> keep{};
+  /// Who may ask the fault service, beside root: names of users, and of groups.
+  std::vector<std::string> users{};
+  std::vector<std::string> groups{};
 };
 
 /// Reads YAML text; `source` names it in messages. kInvalidArgument with a line
@@ -51,6 +55,16 @@ struct Request {
 /// ok, or why not and what to do: kPermissionDenied, or kUnavailable for what may be asked later.
 /// Pure.
 Status allows(const Policy& policy, const Request& request);
+
+/// Who asks the fault service.
+struct Caller {
+  std::uint32_t uid = 0;
+  std::string user{};                 ///< its name, or the number where it has none
+  std::vector<std::string> groups{};  ///< names of those that its process is in
+};
+
+/// ok, or kPermissionDenied with what to do. Pure.
+Status mayAsk(const Policy& policy, const Caller& caller);
 
 /// What it allows, in a sentence or two.
 std::string inWords(const Policy& policy);

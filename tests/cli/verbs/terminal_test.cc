@@ -107,10 +107,10 @@ TEST_F(RunOnTerminalTest, FailFastMakesNoRunAfterAWrongElement) {
 
 TEST(HelpTest, EachVerbHasItsOwnExamplesAndExitCodes) {
   for (const std::string verb :
-       {"run",           "validate",      "list",   "describe", "schedule", "schedule verify",
-        "schedule cost", "schedule show", "report", "compare",  "history",  "history add",
-        "history trend", "doctor",        "inject", "restore",  "status",   "lab",
-        "init",          "completion"}) {
+       {"run",           "validate",      "list",      "describe", "schedule", "schedule verify",
+        "schedule cost", "schedule show", "report",    "compare",  "history",  "history add",
+        "history trend", "doctor",        "inject",    "restore",  "status",   "faultd",
+        "lab",           "init",          "completion"}) {
     std::vector<std::string> words;
     std::istringstream all(verb);
     for (std::string word; all >> word;) words.push_back(word);

@@ -53,6 +53,8 @@ class Running {
   }
   pid_t pid() const { return process_->pid(); }
   void signal(int number) { EXPECT_TRUE(process_->signal(number).ok()); }
+  /// What it has said on its standard error so far.
+  std::string errors() const { return text(err_); }
   testing::Ran wait() {
     const auto ended = process_->waitFor(60s);
     EXPECT_TRUE(ended.ok()) << ended.status().toString();

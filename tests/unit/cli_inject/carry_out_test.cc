@@ -114,6 +114,38 @@ TEST(CarryOutTest, InterruptedItTellsTheEvidenceThatIsThere) {
   }
 }
 
+/// What comes before its first change takes a while, as an announcement does.
+class AnnouncedFault final : public injector::Fault {
+ public:
+  static constexpr Duration kAnnouncement = 300ms;
+  Status prepare() override { return okStatus(); }
+  Status apply() override {
+    std::this_thread::sleep_for(kAnnouncement);
+    return transit(true, [] { return okStatus(); });
+  }
+  Status step(TimePoint now) override {
+    lasted = now - transitions().front().before;
+    return okStatus();
+  }
+  Status revert() override { return okStatus(); }
+  std::string mechanism() const override { return "none"; }
+  Duration lasted{};
+
+ protected:
+  bool conclusive() const override { return true; }
+  injector::Evidence verdict() const override { return {"none", "none", "looked at", true}; }
+};
+
+TEST(CarryOutTest, AnAnnouncementIsNotOfTheTimeOfTheFault) {
+  AnnouncedFault fault;
+  testing::takeSignalsAsUsual();
+  auto interrupt = run::Interrupt::watch();
+  ASSERT_TRUE(interrupt.ok());
+  const Outcome outcome = carryOut(fault, AnnouncedFault::kAnnouncement / 2, *interrupt);
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+  EXPECT_GE(fault.lasted, AnnouncedFault::kAnnouncement / 2);
+}
+
 /// A fault of a user's commands, two of which may take very long.
 class SlowCommandsTest : public ::testing::Test {
  protected:

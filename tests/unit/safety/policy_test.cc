@@ -28,7 +28,9 @@ constexpr const char* kWhole =
     "before: \"/bin/drain on 'a b'\"\n"
     "after: /bin/drain off\n"
     "command_limit: 5s\n"
-    "keep: [10.0.0.1, \"fe80::1%eth0\"]\n";
+    "keep: [10.0.0.1, \"fe80::1%eth0\"]\n"
+    "users: [alice]\n"
+    "groups: [hpc, staff]\n";
 
 std::string mistake(const std::string& text) {
   const auto policy = read(text);
@@ -61,11 +63,31 @@ TEST(PolicyTest, IsRead) {
   EXPECT_THAT(policy->after, ElementsAre("/bin/drain", "off"));
   EXPECT_EQ(policy->commandLimit, 5s);
   EXPECT_THAT(policy->keep, ElementsAre("10.0.0.1", "fe80::1%eth0"));
+  EXPECT_THAT(policy->users, ElementsAre("alice"));
+  EXPECT_THAT(policy->groups, ElementsAre("hpc", "staff"));
+}
+
+TEST(PolicyTest, NamesWhoMayAskTheService) {
+  const auto refusal = [](const Policy& policy, const Caller& caller) {
+    return mayAsk(policy, caller).message();
+  };
+  const Policy none;
+  EXPECT_EQ(refusal(none, {.uid = 0, .user = "root"}), "");
+  EXPECT_THAT(refusal(none, {.uid = 1000, .user = "alice", .groups = {"hpc"}}),
+              HasSubstr("lets root ask the fault service, and not alice"));
+  Policy some;
+  some.users = {"alice"};
+  some.groups = {"hpc", "staff"};
+  EXPECT_EQ(refusal(some, {.uid = 1000, .user = "alice"}), "");
+  EXPECT_EQ(refusal(some, {.uid = 1001, .user = "bob", .groups = {"bob", "staff"}}), "");
+  EXPECT_THAT(refusal(some, {.uid = 1001, .user = "bob", .groups = {"alice", "bob"}}),
+              HasSubstr("lets root, alice and the groups hpc, staff ask"));
+  EXPECT_EQ(refusal(some, {.uid = 0, .user = "toor"}), "") << "root by its number";
 }
 
 TEST(PolicyTest, MistakesHaveTheirPlace) {
   EXPECT_EQ(mistake(with("longst: 3s")),
-            "p.yaml:10:1: a policy has no key 'longst' (did you mean 'longest'?)");
+            "p.yaml:12:1: a policy has no key 'longst' (did you mean 'longest'?)");
   EXPECT_THAT(mistake(with("version: 2")), HasSubstr("p.yaml:1:10: version: expected 1"));
   EXPECT_THAT(mistake(with("may_strike: [eth*]")), HasSubstr("p.yaml:2:14: 'eth*' is neither"));
   EXPECT_THAT(mistake(with("may_strike: [\"17:00.0\"]")), HasSubstr("nor a PCI address"));
