@@ -5,12 +5,12 @@
                                             of scenarios/ that need neither guests nor a GPU
 
 Runs each scenario as it is with both, OLD's own file where OLD's checkout has one of that name. Scenarios
-whose verdicts differ are run again, three times in all, since a machine can be busy. A line for each, then
-"N scenarios: N with the same verdict, N not". Exit code 1 when NEW passed one less often than OLD, 2 for a
-mistake.
+whose verdicts differ are run again, three times in all, since a machine can be busy. They begin in the order
+in which they are named: long ones first end soonest. A line for each, then "N scenarios: N with the same
+verdict, N not". Exit code 1 when NEW passed one less often than OLD, 2 for a mistake.
 
-Settings: VERDICTS_LANES=1 (so many at a time, each on 2 cores of its own), VERDICTS_SECONDS=600 (of each run,
-which is broken off then: "late"), VERDICTS_OUT=FOLDER (keeps results).
+Settings: VERDICTS_LANES=1 (so many runs at a time, each on 2 cores of its own), VERDICTS_SECONDS=600 (of each
+run, which is broken off then: "late"), VERDICTS_OUT=FOLDER (keeps results).
 """
 
 import concurrent.futures
@@ -27,6 +27,7 @@ CORES_OF_A_LANE = 2
 TIMES = 3
 SECONDS_TO_END = 60
 NOT_HERE = ("gpu/", "rdma/")
+MOST_TROUBLE = 4  # lines
 
 
 def verdict(program, scenario, folder, cores, seconds):
@@ -48,8 +49,23 @@ def verdict(program, scenario, folder, cores, seconds):
         result = json.loads((folder / "result.json").read_text())
     except (OSError, ValueError):
         return f"exit {run.returncode}", said.strip().splitlines()[-1:]
+    if result["verdict"] == "pass":
+        return "pass", []
     missed = [one["text"] for one in result["expectations"] if not one["pass"] and not one.get("void")]
-    return result["verdict"], missed or [result["reason"]] * (result["verdict"] != "pass")
+    return result["verdict"], (missed or [result["reason"]]) + trouble(result)[:MOST_TROUBLE]
+
+
+def trouble(result):
+    """What the runs of a result say of themselves that a reader of a missed expectation wants to know."""
+    unproven, ends, hangs = [], [], []
+    for run in result["runs"]:
+        name = f"{run['strategy']}, block {run['block']}"
+        unproven += [f"{name}: no evidence of fault {one['fault']}: {one['observed']}"
+                     for one in run["evidence"] if not one["ok"]]
+        if run["message"]:
+            # Some strategies are meant to hang.
+            (hangs if run["status"] == "hung" else ends).append(f"{name}: {run['message']}")
+    return unproven + ends + hangs
 
 
 def file_for(program, scenario):
@@ -58,6 +74,10 @@ def file_for(program, scenario):
         return scenario
     own = Path(program).parent.parent / scenario.relative_to(ROOT)
     return own if own.exists() else scenario
+
+
+def shown(scenario):
+    return str(scenario.relative_to(ROOT)) if scenario.is_relative_to(ROOT) else str(scenario)
 
 
 def main():
@@ -79,32 +99,51 @@ def main():
     for lane in range(lanes):
         free.put(f"{lane * CORES_OF_A_LANE}-{(lane + 1) * CORES_OF_A_LANE - 1}")
 
-    def compare(scenario):
-        said = {"old": [], "new": []}
-        why = []
-        name = str(scenario.relative_to(ROOT)) if scenario.is_relative_to(ROOT) else str(scenario)
+    def run_once(out, scenario, which, time):
+        folder = Path(out) / f"{shown(scenario).removesuffix('.yaml').replace('/', '.')}.{which}.{time}"
         cores = free.get()
         try:
-            for time in range(TIMES):
-                for which, program in programs.items():
-                    folder = Path(out) / f"{name.removesuffix('.yaml').replace('/', '.')}.{which}.{time}"
-                    one, missed = verdict(program, file_for(program, scenario), folder, cores, seconds)
-                    said[which].append(one)
-                    why += [f"    {which}: {text}" for text in missed]
-                if said["old"][-1] == said["new"][-1]:
-                    break
+            return verdict(programs[which], file_for(programs[which], scenario), folder, cores, seconds)
         finally:
             free.put(cores)
-        same = said["old"][-1] == said["new"][-1] and len(said["old"]) == 1
-        worse = said["new"].count("pass") < said["old"].count("pass")
-        print(f"{name:45} old {' '.join(said['old']):20} new {' '.join(said['new']):20}"
-              + (" WORSE" if worse else ""), *why, sep="\n", flush=True)
-        return same, worse
+
+    def compare(pool, out):
+        """(same, worse) of each scenario, told as soon as it is known."""
+        said = {scenario: {"old": [], "new": []} for scenario in scenarios}
+        why = {scenario: [] for scenario in scenarios}
+        running = {}
+
+        def begin(scenario):
+            time = len(said[scenario]["old"])
+            for which in programs:
+                running[pool.submit(run_once, out, scenario, which, time)] = (scenario, which)
+
+        for scenario in scenarios:
+            begin(scenario)
+        found = []
+        while running:
+            done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+            for run in done:
+                scenario, which = running.pop(run)
+                one, missed = run.result()
+                of = said[scenario]
+                of[which].append(one)
+                why[scenario] += [f"    {which}: {text}" for text in missed]
+                if len(of["old"]) != len(of["new"]):
+                    continue
+                if of["old"][-1] != of["new"][-1] and len(of["old"]) < TIMES:
+                    begin(scenario)
+                    continue
+                same = of["old"] == of["new"] and len(of["old"]) == 1
+                worse = of["new"].count("pass") < of["old"].count("pass")
+                print(f"{shown(scenario):45} old {' '.join(of['old']):20} new {' '.join(of['new']):20}"
+                      + (" WORSE" if worse else ""), *why[scenario], sep="\n", flush=True)
+                found.append((same, worse))
+        return found
 
     with tempfile.TemporaryDirectory(prefix="verdicts.") as scratch:
-        out = keep or scratch
         with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
-            found = list(pool.map(compare, scenarios))
+            found = compare(pool, keep or scratch)
     same = sum(one for one, _ in found)
     print(f"{len(found)} scenarios: {same} with the same verdict, {len(found) - same} not")
     return 1 if any(worse for _, worse in found) else 0
