@@ -99,6 +99,9 @@ struct WatchCounters {
 struct AskFaultService {
   static constexpr const char* kType = "ask_service";
   AskService question{};
+  /// Addresses, behind its interfaces, which each get an empty datagram before: the service proves
+  /// faults by what neighbours that are known do not answer.
+  std::vector<std::string> peers{};
 };
 
 /// To the holder of a fault, which the first one starts.
@@ -314,6 +317,7 @@ void visitFields(V& v, Of<WatchCounters> auto& message) {
 template <typename V>
 void visitFields(V& v, Of<AskFaultService> auto& message) {
   v.required("question", message.question);
+  v.required("peers", message.peers);
 }
 
 template <typename V>

@@ -255,6 +255,7 @@ Status Agent::obey(const wire::ToAgent& message) {
     return watch(*counters);
   }
   if (const auto* const asked = std::get_if<wire::AskFaultService>(&message)) {
+    greet(asked->peers);
     question_.emplace(asked->question, std::string(wire::kServiceSocket));
     return okStatus();
   }

@@ -1,16 +1,16 @@
 #include "harness/agent/fault_service.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <cstdint>
 #include <utility>
 #include <variant>
 
 #include "base/units.h"
 #include "harness/agent/host_facts.h"
+#include "harness/launch/local_socket.h"
 #include "wire/service.h"
 
 namespace faultline::agent {
@@ -18,6 +18,7 @@ namespace {
 
 // It reads at once, or it hangs: an agent that waited for it would be missed by its controller.
 constexpr Duration kSendBudget = 500ms;
+constexpr Duration kConnectBudget = 500ms;
 constexpr Duration kAnswerBudget = 5s;
 // How often in a lease: a machine that is busy may be late with some of them.
 constexpr int kSignsOfLife = 5;
@@ -29,26 +30,31 @@ GiveUp after(Duration budget) {
 }  // namespace
 
 Result<launch::MessageChannel> connectToService(const std::string& socket) {
-  UniqueFd connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!connection) return Status::fromErrno(errno, "open a socket for the fault service");
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::copy_n(socket.data(), std::min(socket.size(), sizeof address.sun_path - 1),
-              address.sun_path);
-  if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
-      0) {
-    return launch::MessageChannel(std::move(connection));
-  }
-  if (errno == EACCES) {
+  Result<UniqueFd> connection = launch::connectTo(socket, kConnectBudget);
+  if (connection.ok()) return launch::MessageChannel(*std::move(connection));
+  if (connection.status().code() == Code::kNotFound) {
     return errorf(Code::kUnavailable,
-                  "this user may not speak with its fault service ({}: {}); docs/administrators.md "
-                  "says how that is allowed",
-                  socket, std::strerror(errno));
+                  "no fault service serves there ({}): its administrator starts 'faultline faultd' "
+                  "(docs/administrators.md)",
+                  connection.status().message());
   }
   return errorf(Code::kUnavailable,
-                "no fault service serves there ({}: {}): its administrator starts 'faultline "
-                "faultd' (docs/administrators.md)",
-                socket, std::strerror(errno));
+                "its fault service cannot be asked ({}); docs/administrators.md says who may",
+                connection.status().message());
+}
+
+void greet(const std::vector<std::string>& peers) {
+  constexpr std::uint16_t kDiscard = 9;
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  for (const std::string& peer : peers) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(kDiscard);
+    if (::inet_pton(AF_INET, peer.c_str(), &address.sin_addr) != 1) continue;
+    // One that cannot be reached is no neighbour.
+    (void)::sendto(socket.get(), "", 0, MSG_DONTWAIT | MSG_NOSIGNAL,
+                   reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
 }
 
 ServiceHolder::ServiceHolder(const wire::HeldFault& fault, Duration lease,

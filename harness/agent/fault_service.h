@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -13,6 +14,9 @@ namespace faultline::agent {
 
 /// Connects to it. kUnavailable, with what to do, where there is none.
 Result<launch::MessageChannel> connectToService(const std::string& socket);
+
+/// Sends an empty datagram to each of these addresses, to the port at which nobody cares (RFC 863).
+void greet(const std::vector<std::string>& peers);
 
 /// A fault that the service holds. It is taken back with this object: the connection ends, as it
 /// does with this process, however that ends.

@@ -116,9 +116,9 @@ class Agents {
   const std::optional<wire::HostFacts>& toldFacts(int node) const { return agents_.at(node).facts; }
 
   /// Has its agent ask the fault service of its machine.
-  Status askFaultService(int node, const wire::AskService& question) {
+  Status askFaultService(int node, const wire::AskFaultService& question) {
     agents_.at(node).service.reset();
-    return tell(node, wire::AskFaultService{question});
+    return tell(node, question);
   }
   /// What that has said, or why there is no answer, once that is known.
   const std::optional<wire::FaultServiceTold>& toldFaultService(int node) const {

@@ -148,12 +148,16 @@ Result<std::unique_ptr<injector::Fault>> HostFaults::makeOfInterface(
       *this, host, "host " + name(host), std::move(held), std::move(manner)));
 }
 
-wire::AskService HostFaults::questionOf(int host) const {
-  wire::AskService question;
-  for (const site::Nic& rail : network_[static_cast<std::size_t>(host)].rails) {
-    question.interfaces.push_back(rail.interface);
+wire::AskFaultService HostFaults::questionOf(int host) const {
+  wire::AskFaultService asked;
+  for (std::size_t other = 0; other < network_.size(); ++other) {
+    const bool itself = static_cast<int>(other) == host;
+    for (const site::Nic& rail : network_[other].rails) {
+      (itself ? asked.question.interfaces : asked.peers)
+          .push_back(itself ? rail.interface : rail.address);
+    }
   }
-  return question;
+  return asked;
 }
 
 Status HostFaults::askServices() {

@@ -75,7 +75,7 @@ class HostFaults final : public site::HolderLine {
   std::unique_ptr<injector::Fault> makeOfProcesses(const injector::FaultKind& kind,
                                                    const injector::FaultParameters& parameters,
                                                    const site::FaultTarget& target);
-  wire::AskService questionOf(int host) const;
+  wire::AskFaultService questionOf(int host) const;
   /// Waits until the service of the host says that nothing of it is left; `why`: what kept its
   /// holder from saying that.
   Status awaitUndo(int host, const std::string& interface, const Status& why);

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
+#include "base/file_text.h"
 #include "reports/result_json.h"
 #include "tests/netns/hosts/hosts_fixture.h"
 
@@ -27,9 +29,10 @@ class HostFaultsTest : public HostsTest {
   /// One fault of rail 0 of node 1.
   void writeFault(int iterations, const std::string& fault,
                   const std::string& target = "{node: 1, rail: 0}",
-                  const std::string& strategy = "hot_repair") {
+                  const std::string& strategy = "hot_repair",
+                  const std::string& gradient = "2MiB") {
     writeScenario(iterations, "", strategy,
-                  fmt::format("faults:\n  - {{{}, target: {}}}\n", fault, target));
+                  fmt::format("faults:\n  - {{{}, target: {}}}\n", fault, target), gradient);
   }
   /// One that is taken back only with the run.
   void writeLongFault() {
@@ -45,8 +48,10 @@ class HostFaultsTest : public HostsTest {
 };
 
 TEST_F(HostFaultsTest, APortThatGoesDownIsRepairedAndPutBack) {
-  writeFault(
-      120, "kind: port_down, how: admin, during: {iteration: 20, progress: 50%}, duration: 300ms");
+  // An iteration lasts longer than it takes to be told of it.
+  writeFault(40,
+             "kind: port_down, how: admin, during: {iteration: 10, progress: 50%}, duration: 300ms",
+             "{node: 1, rail: 0}", "hot_repair", "48MiB");
   IN_LABORATORY("faults", kPolicy);
   EXPECT_EQ(told("exit"), 0);
   const reports::ScenarioResult all = result();
@@ -97,6 +102,17 @@ TEST_F(HostFaultsTest, ItsOwnRankIsStoppedAndGoesOn) {
   EXPECT_EQ(run.status, reports::RunStatus::kOk) << run.message;
   expectProven(run);
   EXPECT_THAT(run.evidence.front().observed, HasSubstr("1 of 1 processes are stopped"));
+}
+
+TEST_F(HostFaultsTest, ScenariosOfTheRepositoryHaveTheVerdictThatTheyHaveOnNamespaces) {
+  for (const char* const name : {"hosts-port-down.yaml", "acceptance/process-kill.yaml"}) {
+    folder_.write("scenario.yaml",
+                  fileText(fmt::format("{}/scenarios/{}", FAULTLINE_SOURCE_DIR, name)));
+    std::filesystem::remove_all(out());
+    IN_LABORATORY("faults", kPolicy);
+    EXPECT_EQ(told("exit"), 0) << printed_;
+    EXPECT_EQ(result().verdict, reports::Verdict::kPass) << name;
+  }
 }
 
 TEST_F(HostFaultsTest, WithoutAServiceNothingBeginsAndTheHostIsNamed) {

@@ -24,8 +24,9 @@ class HostsTest : public ::testing::Test {
   /// A training job: so many iterations of 10 ms or more, with 2 MiB each. `faults`: its section.
   std::string writeScenario(int iterations, const std::string& cluster = "",
                             const std::string& strategy = "fault_free",
-                            const std::string& faults = "") {
-    return folder_.write("scenario.yaml", fmt::format(R"(version: 1
+                            const std::string& faults = "", const std::string& gradient = "2MiB") {
+    return folder_.write("scenario.yaml",
+                         fmt::format(R"(version: 1
 name: hosts
 {}
 workload:
@@ -33,13 +34,13 @@ workload:
   iterations: {}
   warmup_iterations: 2
   compute: 10ms
-  gradient: {{size: 2MiB, buckets: 2}}
+  gradient: {{size: {}, buckets: 2}}
 strategies: [{}]
 {}limits: {{deadline: 5min, give_up: 5s}}
 seed: 7
 expect: [wrong_elements == 0]
 )",
-                                                      cluster, iterations, strategy, faults));
+                                     cluster, iterations, gradient, strategy, faults));
   }
   std::string out() const { return folder_.path() / "result"; }
 
@@ -48,7 +49,7 @@ expect: [wrong_elements == 0]
   void inLaboratory(const std::string& what, const std::string& policy = "") {
     const std::string file = policy.empty() ? "" : folder_.write("policy.yaml", policy);
     ::setenv("FAULTLINE_LAB_POLICY", file.c_str(), 1);
-    ::setenv("FAULTLINE_LAB_PROGRAM", FAULTLINE_BINARY_DIR "/faultline", 0);
+    ::setenv("FAULTLINE_LAB_PROGRAM", FAULTLINE_BINARY_DIR "/faultline", 1);
     const std::string script = FAULTLINE_SOURCE_DIR "/tests/netns/hosts/laboratory.sh";
     const testing::Ran ran = testing::runProgram(FAULTLINE_SOURCE_DIR "/ci/labs/hosts.sh",
                                                  {std::to_string(kHosts), std::to_string(kRails),

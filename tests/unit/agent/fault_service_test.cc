@@ -169,7 +169,8 @@ TEST_F(FaultServiceTest, ThatIsNotThereIsTheAnswerToEachCall) {
     ASSERT_TRUE(std::holds_alternative<wire::HolderAnswer>(said));
     const Status status = std::get<wire::HolderAnswer>(said).outcome.status();
     EXPECT_EQ(status.code(), Code::kUnavailable);
-    EXPECT_THAT(status.message(), HasSubstr("no fault service serves there (" + socket_));
+    EXPECT_THAT(status.message(),
+                HasSubstr("no fault service serves there (connect to " + socket_));
     EXPECT_FALSE(holder.heard());
   }
 }
