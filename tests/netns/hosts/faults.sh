@@ -14,7 +14,7 @@ state() {
   } | sed -E 's/(valid|preferred)_lft [0-9a-z]+|refcnt [0-9]+|expires [0-9]+sec//g' | sort
 }
 # The kernel needs a while to be sure of its own IPv6 addresses.
-is_sure() { ! state | grep -q tentative; }
+is_sure() { [[ $(state) != *tentative* ]]; }
 until_so 45 "n1 is sure of its addresses" is_sure
 before=$(state)
 is_again() { [[ $(state) == "$before" ]]; }

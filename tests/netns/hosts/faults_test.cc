@@ -62,7 +62,7 @@ TEST_F(HostFaultsTest, APortThatGoesDownIsRepairedAndPutBack) {
   EXPECT_THAT(run.evidence.front().observed, HasSubstr("has lost its carrier"));
   ASSERT_FALSE(run.failovers.empty());
   for (const auto& failover : run.failovers) EXPECT_EQ(failover.rail, 0);
-  EXPECT_THAT(all.environment.qdisc.at("faults"), HasSubstr("n1: "));
+  EXPECT_THAT(all.environment.qdisc.at("faults"), HasSubstr("n1, n2: rail0 may be struck"));
 }
 
 TEST_F(HostFaultsTest, ASlowRailLivesAndIsTakenBack) {
@@ -126,7 +126,7 @@ TEST_F(HostFaultsTest, APolicyThatForbidsItEndsItBeforeItBegins) {
   writeFault(100, "kind: port_down, how: admin, at: 200ms, duration: 300ms");
   IN_LABORATORY("faults-refused",
                 "version: 1\nmay_strike: [rail1]\nkinds: [port_down]\nlongest: 30s\n");
-  EXPECT_THAT(printed_, AllOf(HasSubstr("first 3: "), HasSubstr("host n1: ")));
+  EXPECT_THAT(printed_, AllOf(HasSubstr("first 3: "), HasSubstr("host n1: "), HasSubstr("rail0")));
 }
 
 TEST_F(HostFaultsTest, AnAgentThatIsKilledIsNamedAndItsFaultUndone) {
