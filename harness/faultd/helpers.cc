@@ -161,7 +161,10 @@ Status undoAll(const Task& task) {
 
 }  // namespace
 
-void log(const std::string& line) {
+void log(std::string line) {
+  // What a client has said must not look like another line.
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   std::fputs(fmt::format("faultd: {}\n", printableMessage(line)).c_str(), stderr);
 }
 

@@ -51,6 +51,6 @@ int answerMain();
 int undoMain();
 
 /// A line of the log: on standard error.
-void log(const std::string& line);
+void log(std::string line);
 
 }  // namespace faultline::faultd

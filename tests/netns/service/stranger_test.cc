@@ -7,6 +7,7 @@
 namespace faultline::safety {
 namespace {
 
+using ::testing::Not;
 using wire::FaultCall;
 
 std::string header(std::uint32_t length) {
@@ -59,6 +60,16 @@ TEST_F(StrangerTest, ASecondStrikeOrACallTooEarlyEndsTheFirst) {
   ASSERT_TRUE(two.say(wire::CallFault{FaultCall::kApply}));
   EXPECT_THAT(two.whyDropped(), HasSubstr("before the answer to the one before"));
   EXPECT_TRUE(undone(before));
+}
+
+TEST_F(StrangerTest, WhatAClientSaysIsNoLineOfTheLog) {
+  wire::ServiceStrike wanted = portDown();
+  wanted.kind = "x\nfaultd: all is well\x1b[2J";
+  EXPECT_NE(refusal(wanted), "");
+  const std::string log = endService().err;
+  EXPECT_THAT(log, HasSubstr("all is well"));
+  EXPECT_THAT(log, Not(HasSubstr("\nfaultd: all is well")));
+  EXPECT_THAT(log, Not(HasSubstr("\x1b")));
 }
 
 TEST_F(StrangerTest, WhoSaysNothingIsDropped) {
