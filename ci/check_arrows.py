@@ -8,9 +8,10 @@
 The table "Rooms and arrows" there names each room (a folder) and the rooms whose headers it may
 include; every room may include base and itself. A '*' in the name of a room stands for the name of any
 folder there that has no row of its own; among the rooms that such a row may include it stands for the
-same name, and in other rows for all of them. Exit code 1, with the place, for an include that the
-table does not allow, an arrow of the table that nobody uses, a room that it does not know, or a circle;
-3 where there is no commit to compare with.
+same name, and in other rows for all of them. A row "`ROOM`, besides `PATTERN`" has what ROOM alone may
+include besides what the row PATTERN allows. Exit code 1, with the place, for an include that the table
+does not allow, an arrow of the table that nobody uses, one of a '*' that only one folder uses, a room
+that it does not know, or a circle; 3 where there is no commit to compare with.
 """
 
 import concurrent.futures
@@ -35,16 +36,24 @@ def room_of(path, rooms):
     return "/".join(folders[:2])
 
 
+class Row(list):
+    """The rooms that a room may include, besides those of the row `besides`, if there is one."""
+
+    def __init__(self, rooms, besides):
+        super().__init__(rooms)
+        self.besides = besides
+
+
 def table_of(page):
-    """{room: list of rooms}, the table of the page as it is written."""
+    """{room: Row}, the table of the page as it is written."""
     section = page.split("## Rooms and arrows", 1)
     if len(section) < 2:
         sys.exit("docs/design.md has no section 'Rooms and arrows'")
     arrows = {}
     for line in section[1].split("\n## ", 1)[0].splitlines():
-        row = re.match(r"\| `([^`]+)` \| (.*) \|$", line)
+        row = re.match(r"\| `([^`]+)`(?:, besides `([^`]+)`)? \| (.*) \|$", line)
         if row:
-            arrows[row[1]] = re.findall(r"`([^`]+)`", row[2])
+            arrows[row[1]] = Row(re.findall(r"`([^`]+)`", row[3]), row[2])
     return arrows
 
 
@@ -56,7 +65,7 @@ def rooms_of(table, row):
     found = {}
     for folder in sorted(ROOT.glob(row)):
         name = folder.relative_to(ROOT).as_posix()
-        if folder.is_dir() and name not in table:
+        if folder.is_dir() and (name not in table or table[name].besides == row):
             found[name] = name[len(before):len(name) - len(after)]
     return found
 
@@ -64,9 +73,10 @@ def rooms_of(table, row):
 def allowed_arrows(table):
     """{room: {room that it may include: the arrow as the table has it}}."""
     arrows = {}
-    for row, allowed in table.items():
+    # What a room has in common with others counts as theirs.
+    for row, allowed in sorted(table.items(), key=lambda entry: "*" in entry[0]):
         for room, name in rooms_of(table, row).items():
-            arrows[room] = {}
+            arrows.setdefault(room, {})
             for other in allowed:
                 those = [other.replace("*", name)] if name else rooms_of(table, other)
                 arrows[room].update((one, (row, other)) for one in those if one != room)
@@ -116,7 +126,7 @@ def circle(arrows):
 def check_arrows():
     table = table_of((ROOT / "docs/design.md").read_text())
     arrows = allowed_arrows(table)
-    problems, used = [], set()
+    problems, used = [], {}
     for file, name in sources():
         room = room_of(name, arrows)
         if room not in FREE and room not in arrows:
@@ -130,15 +140,23 @@ def check_arrows():
             if other == room or other in FREE:
                 continue
             if other in arrows.get(room, ()):
-                used.add(arrows[room][other])
+                used.setdefault(arrows[room][other], set()).add(room)
             else:
                 problems.append(f"{name}:{line}: {room} may not include {included}")
     for row in sorted(table):
         if not any((ROOT / room).is_dir() for room in rooms_of(table, row)):
             problems.append(f"docs/design.md: there is no {row}: take its row out")
+        common = table[row].besides
+        if common and row not in rooms_of(table, common if common in table else ""):
+            problems.append(f"docs/design.md: {row} is none of {common}, which has to be a row with a '*'")
+        several = len(rooms_of(table, row)) > 1
         for other in sorted(table[row]):
             if (row, other) not in used:
                 problems.append(f"docs/design.md: nothing in {row} includes {other}: take the arrow out")
+            elif several and "*" not in other and len(used[row, other]) == 1:
+                (only,) = used[row, other]
+                problems.append(f"docs/design.md: of {row} only {only} includes {other}: write "
+                                f"\"`{only}`, besides `{row}`\"")
     rooms = circle(arrows)
     if rooms:
         problems.append("docs/design.md: a circle: " + " -> ".join(rooms))

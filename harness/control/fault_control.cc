@@ -227,8 +227,7 @@ Status FaultControl::observeLast(StruckFault& entry) {
   Status others;
   Result<injector::Evidence> evidence = entry.fault->evidence([&] {
     others = stepOthers(entry);
-    wasStopped_ = wasStopped_ || (stop_ && stop_());
-    return !others.ok() || wasStopped_;
+    return !others.ok() || (stop_ && stop_());
   });
   entry.strikes.back().evidence =
       evidence.ok()

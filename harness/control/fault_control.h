@@ -58,8 +58,6 @@ class FaultControl {
   Status endThoseWithoutDuration();
 
   bool anyActive() const;
-  /// Evidence was still looked for when it was told to stop.
-  bool wasStopped() const { return wasStopped_; }
   /// The ranks were killed; faults that were not due yet wait for their iteration again.
   void restarted();
   /// What the faults have changed so far.
@@ -99,7 +97,6 @@ class FaultControl {
   std::optional<RequestEnds> requests_;  // of a server
   std::vector<StruckFault> entries_;
   GiveUp stop_;
-  bool wasStopped_ = false;
   std::map<int, TimePoint> begun_;  // iterations, that are not over or a little older
   std::set<int> through_;           // ranks that have ended the latest of them
 };

@@ -54,7 +54,10 @@ class RankJob final : public Job {
   Status received(int rank, const json& message) override;
   Status tick(TimePoint time) override;
   bool isOver() const override { return stage_ == Stage::kFinished || stage_ == Stage::kFailed; }
-  void interrupted() override { fail(reports::RunStatus::kFailed, "interrupted"); }
+  void interrupted() override {
+    if (stage_ == Stage::kFailed) return;  // the first reason counts
+    fail(reports::RunStatus::kFailed, "interrupted");
+  }
   void lost(const std::string& what) override;
   Status leave() override;
   RecordedRun finish(Observed observed) override { return record_.finish(std::move(observed)); }

@@ -154,7 +154,8 @@ Result<SessionResult> Session::execute() {
     interrupt();
   }
   const Status back = takeDown(status.ok() && !interrupted_ && !lost);
-  if (run_.faults && run_.faults->wasStopped() && !interrupted_) interrupt();
+  // Also while the last faults were proved and taken back, which may take long.
+  if (!interrupted_ && run_.interrupt.pending()) interrupt();
   // Ranks may have failed of it before it was known.
   if (begun && !lost && !interrupted_ && !run_.cluster->lost().empty()) {
     lost = true;

@@ -72,7 +72,7 @@ class IterationTable {
   void complete(const Row& row);
   Interrupted& interruptNext(TimePoint waiting);
 
-  const int all_;
+  int all_;
   int ranks_;                  // that are left
   std::map<int, int> doneBy_;  // ranks, by iteration
   std::map<int, Row> open_;

@@ -64,7 +64,7 @@ void RunRecord::add(const RunEvent& event) {
       failed(one.at, one.status, one.message);
     } else if constexpr (std::is_same_v<T, event::Shrunk>) {
       events(one.rank, one.message.network);
-      shrunk(one.message, one.fault);
+      shrunk(one.rank, one.message, one.fault);
     }
   };
   std::visit(with, event);
@@ -73,7 +73,7 @@ void RunRecord::add(const RunEvent& event) {
 void RunRecord::heard(int rank, TimePoint at, const wire::FromRank& message) {
   const auto take = [&]<typename T>(const T& one) {
     if constexpr (std::is_same_v<T, wire::Begin>) {
-      if (!one.warmup) iterationBegan(one);
+      if (!one.warmup) iterationBegan(rank, one);
     } else if constexpr (std::is_same_v<T, wire::End>) {
       if (one.warmup) {
         checked(one.checked, one.wrong);
@@ -107,9 +107,9 @@ void RunRecord::heard(int rank, TimePoint at, const wire::FromRank& message) {
   std::visit(take, message);
 }
 
-void RunRecord::iterationBegan(const wire::Begin& message) {
+void RunRecord::iterationBegan(int rank, const wire::Begin& message) {
   if (serving_) serving_->begun(message);
-  table_.began(message.iteration, message.at);
+  table_.began(rank, message.iteration, message.at);
 }
 
 void RunRecord::checked(std::int64_t checked, std::int64_t wrong) {
@@ -124,7 +124,7 @@ void RunRecord::iterationEnded(int rank, const wire::End& message) {
   exposed_.ended(message);
   calls_.ended(message.iteration, toMilliseconds(message.took), message.checked, message.wrong);
   digests_[{message.iteration, rank}] = message.digest;
-  table_.ended(message.iteration, message.at, message.checkpoint);
+  table_.ended(rank, message.iteration, message.at, message.checkpoint);
   if (message.network) events(rank, *message.network);
 }
 
@@ -195,6 +195,7 @@ void RunRecord::crashed(const std::string& message) {
 }
 
 void RunRecord::cutOff(TimePoint when, TimePoint fault) {
+  settleShrinks();
   keepCounters();
   for (const auto& [rank, use] : resources_) run_.resources.push_back(use);
   resources_.clear();
@@ -210,12 +211,12 @@ void RunRecord::cutOff(TimePoint when, TimePoint fault) {
   countStall(when - fault);   // the ranks cannot tell it any more
   TimePoint hanging = fault;  // between two iterations, all that is lost is the time since then
   // Requests of a server do not wait for each other.
-  if (const auto lost = table_.cutOff(serving_ ? std::nullopt : std::optional(fault))) {
+  if (const auto lost = table_.settled().cutOff(serving_ ? std::nullopt : std::optional(fault))) {
     hanging = lost->resumed;
     restart.cut_iteration = lost->index;
     restart.lost_ms = std::max(0.0, toMilliseconds(fault - lost->resumed));
   } else {
-    hanging = std::max(hanging, table_.lastEnd().value_or(hanging));
+    hanging = std::max(hanging, table().lastEnd().value_or(hanging));
   }
   restartTime_ += std::max(Duration::zero(), when - hanging);
   if (serving_) restart.lost_iterations = serving_->underWay();
@@ -234,29 +235,24 @@ void RunRecord::reloaded(TimePoint when) {
   restarting_ = false;
 }
 
-void RunRecord::shrunk(const wire::Shrunk& message, std::optional<TimePoint> fault) {
-  const int left = static_cast<int>(message.ranks.size());
-  const double noticed = sinceStart(message.noticed);
-  const double resumed = sinceStart(message.at);
-  std::vector<reports::Shrink>& all = run_.shrinks;
-  if (!all.empty() && all.back().ranks == left) {  // another one of those that are left
-    all.back().noticed_ms = std::min(all.back().noticed_ms, noticed);
-    all.back().resumed_ms = std::max(all.back().resumed_ms, resumed);
-    return;
+void RunRecord::shrunk(int rank, const wire::Shrunk& message, std::optional<TimePoint> fault) {
+  table_.shrunk(rank, message, fault);
+  // What it waited for was given up with the ranks that are gone, and did not come any more.
+  countStall(message.noticed - fault.value_or(message.noticed));
+}
+
+void RunRecord::settleShrinks() {
+  for (ShrinkingTable::Shrink& told : table_.settle()) {
+    reports::Shrink& shrink = run_.shrinks.emplace_back();
+    if (told.fault) shrink.fault_ms = sinceStart(*told.fault);
+    shrink.noticed_ms = sinceStart(told.noticed);
+    shrink.resumed_ms = sinceStart(told.resumed);
+    shrink.ranks = static_cast<int>(told.ranks.size());
+    shrink.iteration = told.iteration;
+    for (int rank = 0; rank < scenario_.cluster.ranks(); ++rank) {
+      if (!std::ranges::count(told.ranks, rank)) shrink.missing.push_back(rank);
+    }
   }
-  reports::Shrink& shrink = all.emplace_back();
-  if (fault) shrink.fault_ms = sinceStart(*fault);
-  shrink.noticed_ms = noticed;
-  shrink.resumed_ms = resumed;
-  shrink.ranks = left;
-  shrink.iteration = message.iteration;
-  for (int rank = 0; rank < scenario_.cluster.ranks(); ++rank) {
-    if (!std::ranges::count(message.ranks, rank)) shrink.missing.push_back(rank);
-  }
-  const TimePoint struck = fault.value_or(message.noticed);
-  table_.shrunk(left, shrink.iteration, struck, message.at);
-  // What ranks waited for was given up with the ranks that are gone, and did not come any more.
-  countStall(message.noticed - struck);
 }
 
 void RunRecord::countStall(Duration stall) {
@@ -275,8 +271,8 @@ void RunRecord::excluded(int rank, const wire::Excluded& message) {
 void RunRecord::countLastStall(TimePoint end, std::span<const TimePoint> damages) {
   if (serving_ || damages.empty()) return;  // requests do not wait for each other
   // Between two iterations the job waits since the last one ended.
-  const std::optional<IterationTable::Row> open = table_.unfinished();
-  const std::vector<IterationTable::Row>& done = table_.complete();
+  const std::optional<IterationTable::Row> open = table().unfinished();
+  const std::vector<IterationTable::Row>& done = table().complete();
   if (!open && done.empty()) return;
   const TimePoint waiting = open ? open->resumed : done.back().end;
   const auto fault = std::ranges::find_if(damages, [&](TimePoint struck) {
@@ -304,7 +300,7 @@ void RunRecord::countLostWork() {
     // least began.
     std::vector<IterationTable::Row> done;
     std::optional<int> resumed;
-    for (const IterationTable::Row& row : table_.complete()) {
+    for (const IterationTable::Row& row : table().complete()) {
       if (row.resumed <= cuts_[i]) {
         if (i == 0 || row.resumed > cuts_[i - 1]) done.push_back(row);
       } else if (!resumed && (last || row.resumed <= cuts_[i + 1])) {
@@ -351,7 +347,7 @@ void RunRecord::countInterrupted() {
     if (iteration.attempts > 1) calls_.interrupted(iteration.index, iteration.ms);
   }
   if (!endedEarly_) return;
-  if (const auto open = table_.unfinished()) {
+  if (const auto open = table().unfinished()) {
     run_.unfinished = entryOf(*open, *endedEarly_);
     run_.unfinished->exposed_ms.reset();
     calls_.unfinished(run_.unfinished->index, run_.unfinished->ms);
@@ -385,10 +381,11 @@ void RunRecord::sortTold() {
 }
 
 RecordedRun RunRecord::finish(Observed observed) {
-  if (!endedEarly_ && !serving_) table_.finished();
+  settleShrinks();
+  if (!endedEarly_ && !serving_) table_.settled().finished();
   Duration timed = restartTime_;
   TimePoint last = endedEarly_.value_or(t0_);
-  std::vector<IterationTable::Row> done = table_.complete();
+  std::vector<IterationTable::Row> done = table().complete();
   if (serving_) std::ranges::stable_sort(done, {}, inOrderOfEnds);  // requests overlap
   for (const IterationTable::Row& row : done) {
     run_.iterations.push_back(entryOf(row, row.end));
@@ -403,8 +400,8 @@ RecordedRun RunRecord::finish(Observed observed) {
   rails_.finish(t0_, observed.changes, run_);
   countPausesWithoutEnd();
   keepCounters();
-  if (!endedEarly_ && timed > Duration::zero() && table_.next() > 0) {
-    run_.throughput = reports::Quantity{table_.work() / toSeconds(timed), "iterations/s"};
+  if (!endedEarly_ && timed > Duration::zero() && table().next() > 0) {
+    run_.throughput = reports::Quantity{table().work() / toSeconds(timed), "iterations/s"};
   }
   if (serving_) serving_->finish(run_, t0_, !endedEarly_);
   workload::Digest digest;

@@ -19,6 +19,7 @@
 #include "harness/record/run_events.h"
 #include "harness/record/run_order.h"
 #include "harness/record/serving_record.h"
+#include "harness/record/shrinking_table.h"
 #include "reports/result.h"
 
 namespace faultline::run {
@@ -41,7 +42,7 @@ class RunRecord {
   void heard(int rank, TimePoint at, const wire::FromRank& message);
 
   void started(TimePoint t0) { t0_ = t0; }
-  void iterationBegan(const wire::Begin& message);
+  void iterationBegan(int rank, const wire::Begin& message);
   void iterationEnded(int rank, const wire::End& message);
   /// What a rank tells of the network, in any message.
   void events(int rank, const wire::Network& network);
@@ -61,7 +62,7 @@ class RunRecord {
   void reloaded(TimePoint when);
 
   /// A rank goes on with those that are left, of a job that a fault has struck at `fault`.
-  void shrunk(const wire::Shrunk& message, std::optional<TimePoint> fault);
+  void shrunk(int rank, const wire::Shrunk& message, std::optional<TimePoint> fault);
   /// A rank has left the job for good, as a port of its node was down.
   void excluded(int rank, const wire::Excluded& message);
 
@@ -69,7 +70,8 @@ class RunRecord {
   void failed(TimePoint when, reports::RunStatus status, const std::string& message);
 
   TimePoint start() const { return t0_; }
-  const IterationTable& table() const { return table_; }
+  /// What is known by now: who is left may be heard of by none, some or all ranks.
+  const IterationTable& table() const { return table_.live(); }
   /// Of a workload with requests.
   std::optional<workload::ServerConfig> whatIsLeftToServe() const {
     return serving_ ? std::optional(serving_->whatIsLeft()) : std::nullopt;
@@ -82,6 +84,8 @@ class RunRecord {
   double sinceStart(TimePoint when) const { return toMilliseconds(when - t0_); }
   std::string_view restartWords() const;
   reports::Iteration entryOf(const IterationTable::Row& row, TimePoint end) const;
+  /// Whoever was heard of before, or after: what was told of ranks that are left is all there.
+  void settleShrinks();
   void countLostWork();
   void countInterrupted();
   void countStall(Duration stall);
@@ -97,7 +101,7 @@ class RunRecord {
   const scenario::Scenario& scenario_;
   std::optional<TimePoint> endedEarly_;
   TimePoint t0_{};
-  IterationTable table_;
+  ShrinkingTable table_;
   CallTable calls_;
   ExposedTimes exposed_;
   PlanRecord plans_;

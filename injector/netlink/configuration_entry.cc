@@ -222,6 +222,12 @@ Result<RequestBytes> RequestBytes::fromHex(std::string_view text) {
 std::span<const EnumName<EntryKind>> namesOf(EntryKind /*which*/) { return kKindNames; }
 std::span<const EnumName<RoutePlace>> namesOf(RoutePlace /*which*/) { return kPlaceNames; }
 
+int familyOf(const ConfigurationEntry& entry) {
+  // The first byte of each family's structure.
+  return entry.request.bytes.empty() ? AF_UNSPEC
+                                     : static_cast<unsigned char>(entry.request.bytes.front());
+}
+
 int messageType(EntryKind kind) {
   switch (kind) {
     case EntryKind::kAddress:

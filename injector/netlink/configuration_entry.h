@@ -36,8 +36,8 @@ std::span<const EnumName<EntryKind>> namesOf(EntryKind which);
 /// priority, of which the first is used (IPv4).
 enum class RoutePlace : std::uint8_t {
   kAlone,   ///< there were no others
-  kBefore,  ///< before the others
-  kBehind,  ///< behind one of them
+  kBefore,  ///< before those that do not belong to the interface, or there are none of these
+  kBehind,  ///< behind one of these; of IPv6 also behind one of the interface's
 };
 std::span<const EnumName<RoutePlace>> namesOf(RoutePlace which);
 
@@ -55,6 +55,9 @@ void visitFields(V& v, Of<ConfigurationEntry> auto& entry) {
   v.required("request", entry.request);
   v.field("place", entry.place);
 }
+
+/// AF_INET or AF_INET6; AF_UNSPEC of most nexthop objects.
+int familyOf(const ConfigurationEntry& entry);
 
 /// RTM_NEWADDR, RTM_NEWNEXTHOP, ...
 int messageType(EntryKind kind);

@@ -15,8 +15,6 @@
 namespace faultline::netlink {
 namespace {
 
-constexpr int kReplace = NLM_F_CREATE | NLM_F_REPLACE;
-
 bool isGroup(const ConfigurationEntry& entry) {
   return entry.kind == EntryKind::kNexthop && !membersOf(entry).empty();
 }
@@ -92,32 +90,20 @@ Repair repairAddress(const ConfigurationEntry& noted) {
   const std::uint32_t flags = flagsOf(noted);
   const bool as_it_was =
       familyOf(noted) == AF_INET || (flags & (IFA_F_NODAD | IFA_F_DADFAILED)) != 0;
-  if (as_it_was) return {.attempts = {{bytes, kCreateNew}}, .afterwards = {}};
+  if (as_it_was) return {.attempts = {{bytes, kCreateNew}}};
   return {.attempts = {{withFlags(bytes, flags | IFA_F_NODAD), kCreateNew}},
           .afterwards = {{bytes, NLM_F_REPLACE}}};
-}
-
-const RouteLeg* find(const std::vector<RouteLeg>& legs, const RouteLeg& wanted) {
-  const auto found = std::find_if(legs.begin(), legs.end(),
-                                  [&](const RouteLeg& leg) { return leg.samePath(wanted); });
-  return found == legs.end() ? nullptr : &*found;
-}
-
-bool containsAll(const std::vector<RouteLeg>& legs, const std::vector<RouteLeg>& wanted) {
-  return std::all_of(wanted.begin(), wanted.end(),
-                     [&](const RouteLeg& leg) { return find(legs, leg) != nullptr; });
 }
 
 }  // namespace
 
 PresentEntries::PresentEntries(const std::vector<ConfigurationEntry>& present, int ifindex,
-                               std::set<std::uint32_t> own_nexthops)
-    : ifindex_(ifindex), own_nexthops_(std::move(own_nexthops)) {
+                               std::set<std::uint32_t> own_nexthops,
+                               const std::vector<ConfigurationEntry>& noted)
+    : own_nexthops_(std::move(own_nexthops)), routes_(present, ifindex, noted) {
   for (const ConfigurationEntry& entry : present) {
-    if (entry.kind == EntryKind::kRoute) {
-      RouteParts parts = partsOf(entry);
-      routes_[parts.frame].push_back(parts);
-    } else if (isGroup(entry)) {
+    if (entry.kind == EntryKind::kRoute) continue;
+    if (isGroup(entry)) {
       groups_[nexthopId(entry)] = membersOf(entry);
     } else {
       keys_.insert(keyOf(entry));
@@ -126,7 +112,7 @@ PresentEntries::PresentEntries(const std::vector<ConfigurationEntry>& present, i
 }
 
 bool PresentEntries::has(const ConfigurationEntry& noted) const {
-  if (noted.kind == EntryKind::kRoute) return hasRoute(noted);
+  if (noted.kind == EntryKind::kRoute) return routes_.has(noted);
   if (!isGroup(noted)) return keys_.contains(keyOf(noted));
   const auto group = groups_.find(nexthopId(noted));
   if (group == groups_.end()) return false;
@@ -138,29 +124,20 @@ bool PresentEntries::has(const ConfigurationEntry& noted) const {
   return true;
 }
 
-bool PresentEntries::hasRoute(const ConfigurationEntry& noted) const {
-  const RouteParts parts = partsOf(noted);
-  const auto routes = routes_.find(parts.frame);
-  if (routes == routes_.end()) return false;
-  const std::vector<RouteLeg> own = parts.legsOf(ifindex_);
-  return std::any_of(routes->second.begin(), routes->second.end(),
-                     [&](const RouteParts& one) { return containsAll(one.legs, own); });
-}
-
 Repair PresentEntries::repair(const ConfigurationEntry& noted) const {
   switch (noted.kind) {
     case EntryKind::kAddress:
       return repairAddress(noted);
     case EntryKind::kNexthop:
       if (isGroup(noted)) return repairGroup(noted);
-      return {.attempts = {{noted.request.bytes, kCreateNew}}, .afterwards = {}};
+      return {.attempts = {{noted.request.bytes, kCreateNew}}};
     case EntryKind::kRoute:
-      return repairRoute(noted);
+      return routes_.repair(noted);
     case EntryKind::kNeighbour:
       break;
   }
   // What was learned meanwhile gives way to what was set.
-  return {.attempts = {{noted.request.bytes, kReplace}}, .afterwards = {}};
+  return {.attempts = {{noted.request.bytes, kReplace}}};
 }
 
 Repair PresentEntries::repairGroup(const ConfigurationEntry& noted) const {
@@ -171,7 +148,7 @@ Repair PresentEntries::repairGroup(const ConfigurationEntry& noted) const {
     if (own_nexthops_.contains(member.id)) left.push_back(member);
   }
   if (group == groups_.end()) {
-    Repair repair{.attempts = {{noted.request.bytes, kCreateNew}}, .afterwards = {}};
+    Repair repair{.attempts = {{noted.request.bytes, kCreateNew}}};
     if (!left.empty()) repair.attempts.push_back({withMembers(noted, left), kCreateNew});
     return repair;
   }
@@ -191,35 +168,7 @@ Repair PresentEntries::repairGroup(const ConfigurationEntry& noted) const {
   for (const GroupMember& member : group->second) {
     if (withId(members, member.id) == members.end()) merged.push_back(member);
   }
-  return {.attempts = {{withMembers(noted, merged), kReplace}}, .afterwards = {}};
-}
-
-Repair PresentEntries::repairRoute(const ConfigurationEntry& noted) const {
-  const RouteParts parts = partsOf(noted);
-  const std::vector<RouteLeg> own = parts.legsOf(ifindex_);
-  const auto routes = routes_.find(parts.frame);
-  for (const RouteParts& present :
-       routes == routes_.end() ? std::vector<RouteParts>() : routes->second) {
-    const bool rest =
-        std::any_of(present.legs.begin(), present.legs.end(),
-                    [&](const RouteLeg& leg) { return find(parts.legs, leg) != nullptr; });
-    if (!rest) continue;
-    std::vector<RouteLeg> merged;
-    for (const RouteLeg& leg : parts.legs) {
-      if (find(own, leg) != nullptr || find(present.legs, leg) != nullptr) merged.push_back(leg);
-    }
-    for (const RouteLeg& leg : present.legs) {
-      if (find(parts.legs, leg) == nullptr) merged.push_back(leg);
-    }
-    return {.attempts = {{withLegs(noted, merged), kReplace}}, .afterwards = {}};
-  }
-  int flags = kCreateNew;
-  if (noted.place == RoutePlace::kBefore) flags = NLM_F_CREATE;
-  if (noted.place == RoutePlace::kBehind) flags = NLM_F_CREATE | NLM_F_APPEND;
-  Repair repair{.attempts = {{noted.request.bytes, flags}}, .afterwards = {}};
-  // The interface of another leg may be down, too: whoever puts that one back adds its leg.
-  if (own.size() < parts.legs.size()) repair.attempts.push_back({withLegs(noted, own), flags});
-  return repair;
+  return {.attempts = {{withMembers(noted, merged), kReplace}}};
 }
 
 std::set<std::uint32_t> nexthopObjects(const std::vector<ConfigurationEntry>& entries) {
@@ -242,12 +191,6 @@ Belongings whatToLookFor(const std::vector<ConfigurationEntry>& noted, int ifind
     if (of_others) wanted.frames.insert(std::move(parts.frame));
   }
   return wanted;
-}
-
-int familyOf(const ConfigurationEntry& entry) {
-  // The first byte of each family's structure.
-  return entry.request.bytes.empty() ? AF_UNSPEC
-                                     : static_cast<unsigned char>(entry.request.bytes.front());
 }
 
 bool isAddress(const ConfigurationEntry& entry, int family) {
@@ -330,7 +273,7 @@ std::vector<ConfigurationEntry> toAddAnew(const std::vector<ConfigurationEntry>&
 std::vector<ConfigurationEntry> foreignTo(const std::vector<ConfigurationEntry>& noted,
                                           const std::vector<ConfigurationEntry>& present,
                                           int ifindex) {
-  const PresentEntries known(noted, ifindex, nexthopObjects(noted));
+  const PresentEntries known(noted, ifindex, nexthopObjects(noted), present);
   std::vector<ConfigurationEntry> foreign;
   for (const ConfigurationEntry& entry : present) {
     if (!known.has(entry)) foreign.push_back(entry);

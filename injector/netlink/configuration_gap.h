@@ -7,53 +7,41 @@
 #include <vector>
 
 #include "injector/netlink/configuration_entry.h"
+#include "injector/netlink/present_routes.h"
+#include "injector/netlink/repair.h"
 #include "injector/netlink/route_legs.h"
 
 /// What is missing of a configuration, and the requests that put it back. Pure.
 namespace faultline::netlink {
 
-/// A request with the flags that say whether it may replace something.
-struct RepairRequest {
-  std::string bytes;
-  int flags = 0;  ///< NLM_F_...
-};
-
-/// How something is put back.
-struct Repair {
-  /// In this order; the first that the kernel takes is enough.
-  std::vector<RepairRequest> attempts;
-  /// After it, to make it as it was: of an address that was added without looking for duplicates.
-  /// An address with a rival is left as it is (hasRival()), as is one of which the kernel refuses
-  /// this: it keeps IFA_F_NODAD.
-  std::vector<RepairRequest> afterwards;
-};
-
 /// What is there now, to be asked for what was noted before.
 class PresentEntries {
  public:
-  /// `own_nexthops`: the objects of the interface when its configuration was noted.
+  /// `own_nexthops`: the objects of the interface when its configuration was noted. `noted`: see
+  /// PresentRoutes.
   PresentEntries(const std::vector<ConfigurationEntry>& present, int ifindex,
-                 std::set<std::uint32_t> own_nexthops);
+                 std::set<std::uint32_t> own_nexthops,
+                 const std::vector<ConfigurationEntry>& noted = {});
 
   /// Whether it is there, at least the part of it that is the interface's: of a route its legs, of
   /// a group its members. An address or neighbour that is there with other properties is there:
   /// somebody wanted them.
   bool has(const ConfigurationEntry& noted) const;
 
-  /// How to put back what is missing. What is left of it, or has been added to it, is kept. A route
-  /// that stood behind another one is appended, behind all that are there now.
+  /// Whether it is a route that is there, and stands in another order than before.
+  bool isMisplaced(const ConfigurationEntry& noted) const { return routes_.isMisplaced(noted); }
+
+  /// How to put back what is missing or misplaced. What is left of it, or has been added to it, is
+  /// kept.
   Repair repair(const ConfigurationEntry& noted) const;
 
  private:
-  bool hasRoute(const ConfigurationEntry& noted) const;
-  Repair repairRoute(const ConfigurationEntry& noted) const;
   Repair repairGroup(const ConfigurationEntry& noted) const;
 
-  int ifindex_;
   std::set<std::uint32_t> own_nexthops_;
   std::unordered_set<std::string> keys_;  // of addresses, neighbours, objects
   std::unordered_map<std::uint32_t, std::vector<GroupMember>> groups_;
-  std::unordered_map<std::string, std::vector<RouteParts>> routes_;  // by their frame
+  PresentRoutes routes_;
 };
 
 /// The identifiers of nexthop objects among the entries, without groups.
@@ -63,8 +51,6 @@ std::set<std::uint32_t> nexthopObjects(const std::vector<ConfigurationEntry>& en
 /// interface, what has lost its part of it.
 Belongings whatToLookFor(const std::vector<ConfigurationEntry>& noted, int ifindex);
 
-/// AF_INET or AF_INET6.
-int familyOf(const ConfigurationEntry& entry);
 bool isAddress(const ConfigurationEntry& entry, int family);
 /// Whether both are the same address, whatever their lifetimes and flags.
 bool isSameAddress(const ConfigurationEntry& one, const ConfigurationEntry& other);

@@ -12,6 +12,7 @@
 #include "injector/netlink/configuration_gap.h"
 #include "injector/netlink/message.h"
 #include "injector/netlink/request_bytes.h"
+#include "injector/netlink/route_legs.h"
 
 namespace faultline::netlink {
 namespace {
@@ -24,43 +25,31 @@ class RoutePlaces {
  public:
   /// The next message; `ours`: the entry that it became, as its index, or -1.
   void see(const nlmsghdr* message, Entries& entries, int ours) {
-    std::string key = destinationOf(message);
-    if (key != key_) {
-      key_ = std::move(key);
-      first_ = -1;
+    std::string destination = destinationOf(message);
+    if (destination != destination_) {
+      destination_ = std::move(destination);
+      before_.clear();
       others_ = false;
     }
     if (ours < 0) {
-      if (first_ >= 0) entries[static_cast<std::size_t>(first_)].place = RoutePlace::kBefore;
       others_ = true;
-      return;
-    }
-    if (others_ || first_ >= 0) {
+    } else if (others_ || (!before_.empty() && isIpv6(message))) {
       entries[static_cast<std::size_t>(ours)].place = RoutePlace::kBehind;
-      if (first_ >= 0) entries[static_cast<std::size_t>(first_)].place = RoutePlace::kBefore;
     } else {
-      first_ = ours;
+      before_.push_back(static_cast<std::size_t>(ours));
+      if (before_.size() == 1) return;
     }
+    for (const std::size_t one : before_) entries[one].place = RoutePlace::kBefore;
   }
 
  private:
-  static std::string destinationOf(const nlmsghdr* message) {
-    const Attributes<RTA_MAX> found(message, sizeof(rtmsg));
-    const auto* const told = static_cast<const rtmsg*>(nlmsg_data(message));
-    rtmsg header{};
-    header.rtm_family = told->rtm_family;
-    header.rtm_dst_len = told->rtm_dst_len;
-    header.rtm_src_len = told->rtm_src_len;
-    header.rtm_tos = told->rtm_tos;
-    RequestBuilder key(header);
-    for (const int attribute : {RTA_TABLE, RTA_DST, RTA_SRC, RTA_PRIORITY}) {
-      key.copy(found[attribute]);
-    }
-    return key.bytes();
+  /// Of IPv6 the kernel puts whatever is added behind the others.
+  static bool isIpv6(const nlmsghdr* message) {
+    return static_cast<const rtmsg*>(nlmsg_data(message))->rtm_family == AF_INET6;
   }
 
-  std::string key_;
-  int first_ = -1;  // of ours, unless others stand before it
+  std::string destination_;
+  std::vector<std::size_t> before_;  // of ours, those that no other one stands before
   bool others_ = false;
 };
 

@@ -55,6 +55,7 @@ Status send(Socket& socket, int type, const RepairRequest& request) {
 Status carryOut(Socket& socket, const ConfigurationEntry& entry, const Repair& repair,
                 const std::vector<ConfigurationEntry>& beside) {
   const int type = messageType(entry.kind);
+  for (const std::string& route : repair.removals) (void)send(socket, RTM_DELROUTE, {route, 0});
   Status first;
   for (const RepairRequest& attempt : repair.attempts) {
     const Status status = send(socket, type, attempt);
@@ -185,17 +186,19 @@ InterfaceConfiguration InterfaceConfiguration::due() const {
 }
 
 int InterfaceConfiguration::Gap::size() const {
-  return static_cast<int>(entries.size() + disordered.size()) + (ipv6_mtu ? 1 : 0);
+  return static_cast<int>(entries.size() + misplaced.size() + disordered.size()) +
+         (ipv6_mtu ? 1 : 0);
 }
 
 Result<InterfaceConfiguration::Gap> InterfaceConfiguration::gapTo(
     Socket& socket, const InterfaceConfiguration& present,
     const std::vector<ConfigurationEntry>& noted) const {
-  const PresentEntries known(present.entries_, ifindex_, nexthopObjects(entries_));
+  const PresentEntries known(present.entries_, ifindex_, nexthopObjects(entries_), entries_);
   Gap gap;
   std::set<int> down;  // found out when it matters
   bool asked = false;
   for (const ConfigurationEntry& entry : entries_) {
+    if (known.isMisplaced(entry)) gap.misplaced.push_back(entry);
     if (known.has(entry)) continue;
     const std::set<int> others = onlyOverOthers(entry, ifindex_);
     if (!others.empty() && !asked) {
@@ -223,6 +226,10 @@ std::vector<std::string> InterfaceConfiguration::wordsOf(Socket& socket, const G
   for (const ConfigurationEntry& entry : gap.entries) {
     lines.push_back(netlink::inWords(entry, names));
   }
+  for (const ConfigurationEntry& entry : gap.misplaced) {
+    lines.push_back(netlink::inWords(entry, names) +
+                    ", in its place among those to the same destination");
+  }
   for (const int family : gap.disordered) {
     lines.push_back(fmt::format("the order of its {} addresses, which chooses source addresses",
                                 family == AF_INET ? "IPv4" : "IPv6"));
@@ -240,6 +247,9 @@ std::vector<std::string> InterfaceConfiguration::reasonsOf(const Gap& gap,
   std::vector<std::string> reasons;
   for (const ConfigurationEntry& entry : gap.entries) {
     reasons.push_back(in(refusals.of_entries, entry.request.bytes, ""));
+  }
+  for (const ConfigurationEntry& entry : gap.misplaced) {
+    reasons.push_back(in(refusals.of_entries, entry.request.bytes, kIsWrongAgain));
   }
   for (const int family : gap.disordered) {
     reasons.push_back(in(refusals.of_order, family, kIsWrongAgain));
@@ -280,8 +290,10 @@ Status InterfaceConfiguration::putBack(Socket& socket, bool keep_foreign) const 
   bool ordered = false;
   for (int pass = 0; pass < kMostPasses; ++pass) {
     ASSIGN_OR_RETURN(const InterfaceConfiguration present, wanted.readAgain(socket));
-    ASSIGN_OR_RETURN(const Gap gap, wanted.gapTo(socket, present, noted));
+    ASSIGN_OR_RETURN(Gap gap, wanted.gapTo(socket, present, noted));
     if (gap.size() == 0) return okStatus();
+    orderForRepair(gap.entries);
+    orderForRepair(gap.misplaced);
     const auto anAddress = [](const ConfigurationEntry& entry) {
       return entry.kind == EntryKind::kAddress;
     };
@@ -300,23 +312,31 @@ Status InterfaceConfiguration::putBack(Socket& socket, bool keep_foreign) const 
       }
       continue;
     }
-    const PresentEntries known(present.entries_, ifindex_, nexthopObjects(wanted.entries_));
+    const PresentEntries known(present.entries_, ifindex_, nexthopObjects(wanted.entries_),
+                               wanted.entries_);
     const auto beside = withForeign(wanted.entries_, present.entries_, ifindex_);
     bool all = true;
     bool any = false;
-    for (const ConfigurationEntry& entry : gap.entries) {
-      const Status status = carryOut(socket, entry, known.repair(entry), beside);
-      all = all && status.ok();
-      any = any || status.ok();
-      refusals.of_entries[entry.request.bytes] = status.message();
-    }
+    const auto carryOutAll = [&](const std::vector<ConfigurationEntry>& entries) {
+      for (const ConfigurationEntry& entry : entries) {
+        const Status status = carryOut(socket, entry, known.repair(entry), beside);
+        all = all && status.ok();
+        any = any || status.ok();
+        refusals.of_entries[entry.request.bytes] = status.message();
+      }
+    };
+    carryOutAll(gap.entries);
+    // What was put back may have moved them.
+    if (!any) carryOutAll(gap.misplaced);
     if (gap.ipv6_mtu) {
       const Status status = setIpv6Mtu(socket, ifindex_, *ipv6_mtu_);
       all = all && status.ok();
       refusals.of_ipv6_mtu = status.message();
     }
-    // Only addresses have an order, which may have come out wrong.
-    if (all && !addresses_missing && gap.disordered.empty()) return okStatus();
+    // What has an order may have come out in another one.
+    const bool in_order = !addresses_missing && gap.disordered.empty() &&
+                          !orderMatters(gap.entries) && gap.misplaced.empty();
+    if (all && in_order) return okStatus();
     if (!any && (ordered || gap.disordered.empty())) break;
   }
   ASSIGN_OR_RETURN(const InterfaceConfiguration present, wanted.readAgain(socket));

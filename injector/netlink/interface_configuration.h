@@ -61,10 +61,11 @@ class InterfaceConfiguration {
   /// Adds what was noted and is missing, unless its lifetime is over; what is there stays as it is.
   /// Only where the noted IPv4 or IPv6 addresses stand in another order than before, so that other
   /// source addresses would be chosen, they are removed and added anew, with the routes that this
-  /// costs. Of IPv4 so are those that were not noted. With `settling.keep_foreign` the order stays
-  /// and is told where others have something of the family. The interface must be up. A nexthop
-  /// object needs its carrier, which is waited for only with a `settling.quiet`. kNotRestored, with
-  /// a line for each thing that is still missing and the reason.
+  /// costs. Likewise noted IPv4 routes to one destination, of which the first is used. Of IPv4 so
+  /// are those that were not noted. With `settling.keep_foreign` the order stays and is told where
+  /// others have something of the family. The interface must be up. A nexthop object needs its
+  /// carrier, which is waited for only with a `settling.quiet`. kNotRestored, with a line for each
+  /// thing that is still missing and the reason.
   Status restore(Socket& socket, const Settling& settling = kNobodyElse) const;
 
   /// How many of the noted things are missing now.
@@ -92,7 +93,8 @@ class InterfaceConfiguration {
   /// What is not as it was noted.
   struct Gap {
     std::vector<ConfigurationEntry> entries;
-    std::vector<int> disordered;  ///< families whose addresses stand in another order
+    std::vector<ConfigurationEntry> misplaced;  ///< routes that are there, in another order
+    std::vector<int> disordered;                ///< families whose addresses stand in another order
     bool ipv6_mtu = false;
     int size() const;
   };

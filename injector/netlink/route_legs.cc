@@ -92,6 +92,45 @@ RouteParts partsOf(const ConfigurationEntry& route) {
   return parts;
 }
 
+std::string destinationOf(const nlmsghdr* message) {
+  const Attributes<RTA_MAX> found(message, sizeof(rtmsg));
+  const auto* const told = static_cast<const rtmsg*>(nlmsg_data(message));
+  rtmsg header{};
+  header.rtm_family = told->rtm_family;
+  header.rtm_dst_len = told->rtm_dst_len;
+  header.rtm_src_len = told->rtm_src_len;
+  header.rtm_tos = told->rtm_tos;
+  RequestBuilder key(header);
+  for (const int attribute : {RTA_TABLE, RTA_DST, RTA_SRC, RTA_PRIORITY}) {
+    key.copy(found[attribute]);
+  }
+  return key.bytes();
+}
+
+std::string destinationOf(const ConfigurationEntry& route) {
+  return destinationOf(RequestMessage(RTM_NEWROUTE, route.request.bytes).get());
+}
+
+std::string removalOf(const ConfigurationEntry& route) {
+  const std::vector<RouteLeg> legs = partsOf(route).legs;
+  if (legs.size() != 1 || legs.front().ifindex == 0) return route.request.bytes;
+  // By a single leg that is not in a list the kernel takes any route that begins with it.
+  auto header = headerOf<rtmsg>(route.request.bytes);
+  header.rtm_flags = 0;
+  RequestBuilder builder =
+      rebuilt(route.request.bytes, header, [](int type) { return !isOfLegs(type); });
+  std::string leg = legs.front().bytes;
+  leg.resize(RTNH_ALIGN(leg.size()));
+  builder.put(RTA_MULTIPATH, leg.data(), leg.size());
+  return builder.bytes();
+}
+
+bool hitsFirst(const std::vector<RouteLeg>& legs, const std::vector<RouteLeg>& others) {
+  return !others.empty() && others.size() <= legs.size() &&
+         std::equal(others.begin(), others.end(), legs.begin(),
+                    [](const RouteLeg& one, const RouteLeg& other) { return one.samePath(other); });
+}
+
 std::string withLegs(const ConfigurationEntry& route, const std::vector<RouteLeg>& legs) {
   auto header = headerOf<rtmsg>(route.request.bytes);
   const auto hop = headerOf<rtnexthop>(legs.front().bytes);

@@ -32,6 +32,18 @@ RouteParts partsOf(const ConfigurationEntry& route);
 /// The same route with only these legs, at least one, in their order.
 std::string withLegs(const ConfigurationEntry& route, const std::vector<RouteLeg>& legs);
 
+/// What routes have in common of which the kernel uses the first that it can (IPv4): destination,
+/// source, type of service, table and priority. Of a message or request about a route.
+std::string destinationOf(const nlmsghdr* message);
+std::string destinationOf(const ConfigurationEntry& route);
+
+/// The request that removes this route, for RTM_DELROUTE (IPv4). The kernel takes the first with
+/// its destination whose legs are the first of these: hitsFirst().
+std::string removalOf(const ConfigurationEntry& route);
+/// Whether the removal of a route with `legs` would hit one with these `others`, if that stood
+/// first. None are the legs of a route by a nexthop object, whose identifier is compared.
+bool hitsFirst(const std::vector<RouteLeg>& legs, const std::vector<RouteLeg>& others);
+
 /// A member of a group of nexthop objects: identifier and weight.
 struct GroupMember {
   std::uint32_t id = 0;

@@ -68,7 +68,8 @@ Result<std::vector<std::vector<bool>>> findCompletions(const schedule::Schedule&
                   problems.kept().front().text);
   }
   schedule::ProofWork work = schedule::unlimitedWork();  // whoever proved it has bounded it
-  const schedule::Intervals intervals(table, {}, work);
+  schedule::ProofTable room(work);
+  const schedule::Intervals intervals(table, {}, work, room);
   Contributions contributions(table, intervals);
   std::vector<std::vector<bool>> completes(schedule.lanes());
   for (int lane = 0; lane < schedule.lanes(); ++lane) {

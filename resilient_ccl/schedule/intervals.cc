@@ -16,7 +16,8 @@ void sortUnique(std::vector<std::int64_t>& all) {
 
 }  // namespace
 
-Intervals::Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts, ProofWork& work)
+Intervals::Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts, ProofWork& work,
+                     ProofTable& room)
     : bounds_(cuts) {
   bounds_.insert(bounds_.end(), {0, table.elements()});
   for (int op = 0; op < table.size(); ++op) {
@@ -29,7 +30,7 @@ Intervals::Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts
     }
   }
   tidy();
-  while (addMoved(table, work)) {
+  while (addMoved(table, work, room)) {
   }
   if (work.isOver()) bounds_.resize(1);
 
@@ -45,9 +46,9 @@ Intervals::Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts
   }
 }
 
-bool Intervals::addMoved(const OpTable& table, ProofWork& work) {
+bool Intervals::addMoved(const OpTable& table, ProofWork& work, ProofTable& room) {
   std::vector<std::int64_t> moved;
-  const auto most = work.mostBytes() / kBytesOfCut;
+  const auto most = room.most() / kBytesOfCut;
   const auto mapCuts = [&](Piece from, Piece to) {
     auto bound = std::upper_bound(bounds_.begin(), bounds_.end(), from.offset);
     for (; bound != bounds_.end() && *bound < from.offset + from.count; ++bound) {
@@ -56,7 +57,7 @@ bool Intervals::addMoved(const OpTable& table, ProofWork& work) {
       if (!std::binary_search(bounds_.begin(), bounds_.end(), there)) moved.push_back(there);
       if (std::ssize(moved) / 2 <= most) continue;
       sortUnique(moved);  // operations of one place move the same cuts
-      if (!work.fits((std::ssize(bounds_) + std::ssize(moved)) * kBytesOfCut)) return;
+      if (!room.fits((std::ssize(bounds_) + std::ssize(moved)) * kBytesOfCut)) return;
     }
   };
   for (int op = 0; op < table.size(); ++op) {
@@ -72,7 +73,7 @@ bool Intervals::addMoved(const OpTable& table, ProofWork& work) {
   work.spend(kStepsOfSorting * static_cast<std::int64_t>(bounds_.size() + moved.size()));
   bounds_.insert(bounds_.end(), moved.begin(), moved.end());
   tidy();
-  return work.fits(std::ssize(bounds_) * kBytesOfCut) && !moved.empty();
+  return room.fits(std::ssize(bounds_) * kBytesOfCut) && !moved.empty();
 }
 
 void Intervals::tidy() { sortUnique(bounds_); }

@@ -14,9 +14,9 @@ namespace faultline::schedule {
 class Intervals {
  public:
   /// `cuts`: further boundaries. What moves data by a little has many cuts, up to one for each
-  /// element. When the work is over there is no use for it, nor when it is larger than kMostBytes
-  /// of the work.
-  Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts, ProofWork& work);
+  /// element. When the work is over there is no use for it. `room`: of the boundaries.
+  Intervals(const OpTable& table, const std::vector<std::int64_t>& cuts, ProofWork& work,
+            ProofTable& room);
 
   int count() const { return static_cast<int>(bounds_.size()) - 1; }
   /// The elements of interval `index`.
@@ -37,7 +37,7 @@ class Intervals {
   std::unordered_map<int, int> firstSource_;  ///< of copies
 
   /// Boundaries inside what is moved to another place, at that place; whether there were new ones.
-  bool addMoved(const OpTable& table, ProofWork& work);
+  bool addMoved(const OpTable& table, ProofWork& work, ProofTable& room);
   void tidy();
 };
 

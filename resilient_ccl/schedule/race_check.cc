@@ -25,6 +25,8 @@ std::vector<std::vector<int>> groupLanes(const OpTable& table, const Intervals& 
     while (parent[at(lane)] != lane) lane = parent[at(lane)] = parent[at(parent[at(lane)])];
     return lane;
   };
+  ProofTable room(work);
+  if (!room.fits(intervals.count() * static_cast<std::int64_t>(sizeof(int)))) return {};
   std::vector<int> laneOfInterval(at(intervals.count()), -1);
   for (int op = 0; op < table.size(); ++op) {
     const OpTable::Entry& entry = table[op];
@@ -56,8 +58,8 @@ class Reach {
   /// `events`: those of the lanes, in order. `row` has a place for every event of the schedule and
   /// is shared by the groups, which have no event in common.
   Reach(const OpTable& table, const EventOrder& order, const std::vector<int>& lanes,
-        const std::vector<int>& events, std::vector<int>& row)
-      : table_(table), lanes_(lanes), row_(row) {
+        const std::vector<int>& events, std::vector<int>& row, ProofWork& work)
+      : table_(table), lanes_(lanes), row_(row), work_(work), room_(work) {
     nodes_.reserve(events.size());
     for (const int event : events) {
       const auto [op, mark] = order[event];
@@ -75,7 +77,7 @@ class Reach {
   /// Looks from the ranks from `firstRank` on, from as many as are worth one pass, and returns the
   /// rank after the last of them. Chains of interest: those of these ranks, and those that send to
   /// them. The work is over when even the table of one rank does not fit.
-  int compute(int firstRank, ProofWork& work) {
+  int compute(int firstRank) {
     column_.assign(at(table_.chains()), -1);
     columns_.clear();
     addColumns(firstRank);
@@ -83,11 +85,11 @@ class Reach {
     for (; rank < table_.ranks(); ++rank) {
       const std::size_t before = columns_.size();
       addColumns(rank);
-      if (bytes() <= std::min(kBytesOfPass, work.mostBytes())) continue;
+      if (bytes() <= std::min(kBytesOfPass, room_.most())) continue;
       for (; columns_.size() > before; columns_.pop_back()) column_[at(columns_.back())] = -1;
       break;
     }
-    if (!work.fits(bytes()) || !work.spend(kStepsOfCell * cells())) return rank;
+    if (!room_.fits(bytes()) || !work_.spend(kStepsOfCell * cells())) return rank;
     first_.assign(at(cells()), kNever);
     for (std::size_t i = nodes_.size(); i-- > 0;) {
       const Node& node = nodes_[i];
@@ -145,7 +147,9 @@ class Reach {
 
   const OpTable& table_;
   const std::vector<int>& lanes_;
-  std::vector<int>& row_;     ///< event -> its row
+  std::vector<int>& row_;  ///< event -> its row
+  ProofWork& work_;
+  ProofTable room_;           ///< of `first_`
   std::vector<Node> nodes_;   ///< by row
   std::vector<int> column_;   ///< chain -> its column, or -1
   std::vector<int> columns_;  ///< column -> its chain
@@ -156,10 +160,17 @@ class RaceCheck {
  public:
   RaceCheck(const OpTable& table, const Intervals& intervals, const EventOrder& order,
             ProofWork& work, Problems& problems)
-      : table_(table), intervals_(intervals), order_(order), work_(work), problems_(problems) {}
+      : table_(table),
+        intervals_(intervals),
+        order_(order),
+        work_(work),
+        problems_(problems),
+        room_(work) {}
 
   void checkRank(int rank, const std::vector<int>& lanes, const Reach& reach) {
-    if (!work_.fits(accessesOf(rank, lanes) * static_cast<std::int64_t>(sizeof(Access)))) return;
+    ProofTable room(work_);
+    if (!room.fits(accessesOf(rank, lanes) * static_cast<std::int64_t>(sizeof(Access)))) return;
+    if (!room_.fits(intervals_.count() * static_cast<std::int64_t>(sizeof(accesses_[0])))) return;
     accesses_.resize(at(intervals_.count()));
     for (const int lane : lanes) {
       const int chain = rank * table_.lanes() + lane;
@@ -240,6 +251,7 @@ class RaceCheck {
   const EventOrder& order_;
   ProofWork& work_;
   Problems& problems_;
+  ProofTable room_;                            ///< of the lists
   std::vector<std::vector<Access>> accesses_;  ///< per interval, of the rank at hand
   std::vector<int> used_;
   std::set<std::pair<int, int>> reported_;
@@ -262,9 +274,9 @@ void findRaces(const OpTable& table, const Intervals& intervals, const EventOrde
   }
   std::vector<int> row(at(order.size()));
   for (std::size_t group = 0; group < groups.size(); ++group) {
-    Reach reach(table, order, groups[group], events[group], row);
+    Reach reach(table, order, groups[group], events[group], row, work);
     for (int rank = 0; rank < table.ranks();) {
-      const int end = reach.compute(rank, work);
+      const int end = reach.compute(rank);
       for (; rank < end; ++rank) {
         check.checkRank(rank, groups[group], reach);
         if (work.isOver() || problems.areEnough()) return;

@@ -107,6 +107,8 @@ class Holdings {
         intervals_(intervals),
         target_(target),
         work_(work),
+        roomOfSums_(work),
+        roomUnderWay_(work),
         sums_(table.ranks()),
         held_(at(table.ranks()) * at(intervals.count())),
         writer_(held_.size(), -1),
@@ -153,12 +155,13 @@ class Holdings {
         complain(into, i, "adds elements of other places to [{}, +{})", problems);
       } else {
         held.sum = sums_.add(held.sum, arriving.sum);
-        if (!work_.fits(sums_.bytes())) return;
+        if (!roomOfSums_.fits(sums_.bytes())) return;
       }
       writer_[slot(target.rank, i)] = into;
     }
     underWay_ -= std::ssize(arrived->second);
     arrived_.erase(arrived);
+    roomUnderWay_.fits(underWay_ * kBytesUnderWay);
   }
 
   void checkResults(Problems& problems) const {
@@ -188,6 +191,7 @@ class Holdings {
     std::int64_t moved = 0;
     bool operator==(const Held&) const = default;
   };
+  static constexpr auto kBytesUnderWay = static_cast<std::int64_t>(sizeof(Held));
 
   std::size_t slot(int rank, int interval) const {
     return at(rank) * at(intervals_.count()) + at(interval);
@@ -199,7 +203,7 @@ class Holdings {
     const std::int64_t count = intervals_.end(into) - intervals_.first(into);
     if (!work_.spend(kStepsOfMove * (1 + count))) return;
     underWay_ += count;
-    if (!work_.fits(underWay_ * static_cast<std::int64_t>(sizeof(Held)))) return;
+    if (!roomUnderWay_.fits(underWay_ * kBytesUnderWay)) return;
     std::vector<Held>& arriving = arrived_[into];
     for (int i = intervals_.first(into); i < intervals_.end(into); ++i) {
       const int from = first + i - intervals_.first(into);
@@ -280,6 +284,8 @@ class Holdings {
   const Intervals& intervals_;
   const Target& target_;
   ProofWork& work_;
+  ProofTable roomOfSums_;
+  ProofTable roomUnderWay_;
   SymbolicSums sums_;
   std::vector<Held> held_;
   std::vector<int> writer_;                             ///< last operation that wrote, or -1
@@ -357,6 +363,10 @@ Status tooMuch(const ProofWork& work, std::string_view stage) {
     return tooMuch(fmt::format("a table of {} bytes, and at most {}, in {}", work.tooLarge(),
                                work.mostBytes(), stage));
   }
+  if (work.tooLargeTogether() > 0) {
+    return tooMuch(fmt::format("tables of {} bytes together, and at most {}, in {}",
+                               work.tooLargeTogether(), work.mostBytesTogether(), stage));
+  }
   return tooMuch(fmt::format("more than {} million steps, in {}", work.most() / 1'000'000, stage));
 }
 
@@ -367,15 +377,20 @@ Status verifyTable(const OpTable& table, const Schedule& schedule, const VerifyO
     return okStatus();
   }
   const Target target(schedule.collective(), schedule.root(), table.ranks(), table.elements());
-  const Intervals intervals(table, target.cuts(), work);
+  ProofTable roomOfCuts(work);
+  const Intervals intervals(table, target.cuts(), work, roomOfCuts);
   if (work.isOver()) return tooMuch(work, "the cutting of its data into pieces");
   const std::int64_t most = work.mostBytes() / kBytesOfHeld;
-  if (const auto held = std::int64_t{table.ranks()} * intervals.count(); held > most) {
+  const auto held = std::int64_t{table.ranks()} * intervals.count();
+  if (held > most) {
     return tooMuch(
         fmt::format("{} pieces of data on {} ranks, and {} of all ranks can be told "
                     "apart",
                     intervals.count(), table.ranks(), most));
   }
+  constexpr std::string_view kFollowing = "the following of its data";
+  ProofTable roomOfHeld(work);
+  if (!roomOfHeld.fits(held * kBytesOfHeld)) return tooMuch(work, kFollowing);
   Holdings holdings(table, intervals, target, schedule.layers(), work);
   EventOrder order(table);
   Replay replay(table, 0);
@@ -389,7 +404,7 @@ Status verifyTable(const OpTable& table, const Schedule& schedule, const VerifyO
         order.addProgress(op);
         holdings.write(op, problems);
       });
-  if (work.isOver()) return tooMuch(work, "the following of its data");
+  if (work.isOver()) return tooMuch(work, kFollowing);
   if (!finished) {
     reportStuck(table, replay, "", problems);
     return okStatus();
@@ -415,7 +430,7 @@ Result<VerifyReport> verifySchedule(const Schedule& schedule, const VerifyOption
   Problems problems(at(options.maxProblems));
   ASSIGN_OR_RETURN(const OpTable table, OpTable::load(schedule, problems));
   report.operations = table.size();
-  ProofWork work(options.mostWork, options.mostBytes);
+  ProofWork work(options.mostWork, options.mostBytes, options.mostBytesTogether);
   if (problems.empty()) {
     RETURN_IF_ERROR(verifyTable(table, schedule, options, work, problems));
   }

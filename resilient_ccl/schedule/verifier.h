@@ -20,6 +20,8 @@ struct VerifyOptions {
   std::int64_t mostWork = std::int64_t{1} << 37;
   /// Bytes of each table that the proof makes; one that needs a larger one is given up.
   std::int64_t mostBytes = ProofWork::kMostBytes;
+  /// Likewise of all that it has at the same time.
+  std::int64_t mostBytesTogether = ProofWork::kMostBytesTogether;
 };
 
 struct VerifyReport {

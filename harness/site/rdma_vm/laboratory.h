@@ -21,6 +21,7 @@
 #include "harness/site/rdma_vm/guest_files.h"
 #include "harness/site/rdma_vm/guest_setup.h"
 #include "harness/site/rdma_vm/qmp.h"
+#include "harness/site/rdma_vm/rail_line.h"
 #include "harness/site/rdma_vm/vm_plan.h"
 
 namespace faultline::rdma_vm {
@@ -52,7 +53,7 @@ struct RunOutput {
 ///
 /// Needs the right to make process namespaces (launch::enterPrivileges()). Make it on the main
 /// thread: what it starts dies with the thread that started it. Not thread-safe.
-class Laboratory final : public site::HolderLine {
+class Laboratory final : public site::HolderLine, public RailLine {
  public:
   struct Files {
     std::string program;  ///< the faultline program, which is also what runs inside
@@ -108,18 +109,13 @@ class Laboratory final : public site::HolderLine {
   /// is gone.
   Status poll(Duration timeout);
 
-  /// Pulls the cable of a rail out, from outside: the guest's NIC loses its carrier.
-  Status setCable(int host, int rail, bool plugged);
-  /// Makes the switch drop everything from and to the rail of this host, silently.
-  void setBlocked(int host, int rail, bool blocked);
-  /// What the switch has counted.
-  const SwitchPort& port(int host, int rail) const { return ports_.at(host, rail + 1); }
-
-  /// What the guest itself sees of its rails.
-  Result<std::vector<wire::RailState>> railStates(int host);
-  /// The same in two steps, for those who cannot wait: the answer, once it has come.
-  Status askForRails(int host);
-  std::optional<std::vector<wire::RailState>> toldRails(int host) const {
+  // Faults from outside.
+  Status setCable(int host, int rail, bool plugged) override;
+  void setBlocked(int host, int rail, bool blocked) override;
+  const SwitchPort& port(int host, int rail) const override { return ports_.at(host, rail + 1); }
+  Result<std::vector<wire::RailState>> railStates(int host) override;
+  Status askForRails(int host) override;
+  std::optional<std::vector<wire::RailState>> toldRails(int host) const override {
     return agents_.toldRails(host);
   }
 

@@ -35,8 +35,8 @@ std::string describe(const std::optional<wire::RailState>& state) {
 
 }  // namespace
 
-RailFault::RailFault(std::string kind, Laboratory& laboratory, int host, int rail)
-    : kind_(std::move(kind)), laboratory_(laboratory), host_(host), rail_(rail) {}
+RailFault::RailFault(std::string kind, RailLine& rails, int host, int rail)
+    : kind_(std::move(kind)), rails_(rails), host_(host), rail_(rail) {}
 
 RailView RailFault::view() const {
   return {.seen = seen_,
@@ -49,7 +49,7 @@ RailView RailFault::view() const {
 Duration RailFault::evidenceBudget() const { return kEvidenceBudget; }
 
 Status RailFault::prepare() {
-  ASSIGN_OR_RETURN(const std::vector<wire::RailState> states, laboratory_.railStates(host_));
+  ASSIGN_OR_RETURN(const std::vector<wire::RailState> states, rails_.railStates(host_));
   const wire::RailState& state = states.at(static_cast<std::size_t>(rail_));
   if (isWhole(state)) return okStatus();
   return errorf(Code::kUnavailable, "{}: rail {} of host {} is not whole before it: {}", kind(),
@@ -67,15 +67,15 @@ Status RailFault::apply() {
 }
 
 Status RailFault::step(TimePoint now) {
-  RETURN_IF_ERROR(laboratory_.poll(Duration::zero()));
+  RETURN_IF_ERROR(rails_.listen(Duration::zero()));
   from_.observe(port().inFrames.load(), now);
   to_.observe(port().outFrames.load(), now);
   if (conclusive()) return okStatus();
   if (!asked_) {
     asked_ = true;
-    return laboratory_.askForRails(host_);
+    return rails_.askForRails(host_);
   }
-  if (auto states = laboratory_.toldRails(host_)) {
+  if (auto states = rails_.toldRails(host_)) {
     asked_ = false;
     seen_ = states->at(static_cast<std::size_t>(rail_));
   }
@@ -84,17 +84,20 @@ Status RailFault::step(TimePoint now) {
 
 Status RailFault::revert() {
   if (!applied_) return okStatus();
-  const Status done = transit(false, [&] { return strike(false); });
-  const GiveUp& giveUp = laboratory_.agents().giveUp();
-  if (giveUp && giveUp()) {  // the hosts are switched off, and whatever was done to them is gone
+  Status status = transit(false, [&] { return strike(false); });
+  if (status.ok()) {
     applied_ = false;
-    return okStatus();
+    status = awaitWhole();
   }
-  RETURN_IF_ERROR(done);
-  applied_ = false;
+  if (status.code() != Code::kAborted) return status;
+  applied_ = false;  // the hosts are switched off, and whatever was done to them is gone
+  return okStatus();
+}
+
+Status RailFault::awaitWhole() {
   const TimePoint deadline = now() + kWholeBudget;
   for (;;) {
-    ASSIGN_OR_RETURN(const std::vector<wire::RailState> states, laboratory_.railStates(host_));
+    ASSIGN_OR_RETURN(const std::vector<wire::RailState> states, rails_.railStates(host_));
     const wire::RailState& state = states.at(static_cast<std::size_t>(rail_));
     if (isWhole(state)) return okStatus();
     if (now() > deadline) {
@@ -119,7 +122,7 @@ injector::Evidence CablePull::verdict() const {
 }
 
 Status SwitchDrop::strike(bool broken) {
-  laboratory().setBlocked(host(), rail(), broken);
+  rails().setBlocked(host(), rail(), broken);
   return okStatus();
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "harness/site/rdma_vm/laboratory.h"
+#include "harness/site/rdma_vm/rail_line.h"
 #include "harness/site/rdma_vm/rail_view.h"
 #include "injector/fault.h"
 #include "injector/fault_kind.h"
@@ -18,8 +19,8 @@ namespace faultline::rdma_vm {
 /// inside, or counted by the switch.
 class RailFault : public injector::Fault {
  public:
-  /// `kind`: its name. The laboratory is borrowed, and outlives it.
-  RailFault(std::string kind, Laboratory& laboratory, int host, int rail);
+  /// `kind`: its name. The rails are borrowed, and outlive it.
+  RailFault(std::string kind, RailLine& rails, int host, int rail);
   Status prepare() override;
   Status apply() override;
   Status step(TimePoint now) override;
@@ -34,14 +35,17 @@ class RailFault : public injector::Fault {
 
   /// Not older than the strike.
   RailView view() const;
-  const SwitchPort& port() const { return laboratory_.port(host_, rail_); }
-  Laboratory& laboratory() { return laboratory_; }
+  const SwitchPort& port() const { return rails_.port(host_, rail_); }
+  RailLine& rails() { return rails_; }
   int host() const { return host_; }
   int rail() const { return rail_; }
 
  private:
+  /// Waits until the guest sees the rail whole again. kNotRestored: it does not.
+  Status awaitWhole();
+
   std::string kind_;
-  Laboratory& laboratory_;
+  RailLine& rails_;
   int host_;
   int rail_;
   bool applied_ = false;
@@ -62,7 +66,7 @@ class CablePull final : public RailFault {
   std::string mechanism() const override { return "QMP set_link: the guest's NIC is unplugged"; }
 
  protected:
-  Status strike(bool broken) override { return laboratory().setCable(host(), rail(), !broken); }
+  Status strike(bool broken) override { return rails().setCable(host(), rail(), !broken); }
   bool conclusive() const override { return isPulled(view()); }
   injector::Evidence verdict() const override;
 };

@@ -151,6 +151,47 @@ TEST_F(PatternTest, AnArrowOfItThatNoFolderUsesAndARowWithoutFoldersAreNamed) {
   EXPECT_THAT(check().out, HasSubstr("there is no harness/gone/*"));
 }
 
+/// A third site, and a room that only one of them may include.
+class OwnRowTest : public PatternTest {
+ protected:
+  OwnRowTest() {
+    table(kRows + kOwn);
+    folder_.write("harness/analysis/b.h", "#pragma once\n");
+    folder_.write("harness/site/here/own.cc", "#include \"harness/analysis/b.h\"\n");
+  }
+  const std::string kOwn =
+      "| `harness/site/here`, besides `harness/site/*` | `harness/analysis` |\n";
+};
+
+TEST_F(OwnRowTest, WhatOnlyOneMayIncludeIsRefusedToItsSiblings) {
+  EXPECT_EQ(check().out, "");
+  folder_.write("harness/site/there/own.cc", "#include \"harness/analysis/b.h\"\n");
+  EXPECT_THAT(check().out,
+              HasSubstr("harness/site/there/own.cc:1: harness/site/there may not include "
+                        "harness/analysis/b.h"));
+}
+
+TEST_F(OwnRowTest, WhatOnlyOneIncludesMayNotStandInTheCommonRow) {
+  table(
+      "| `harness/analysis` | `harness/record` |\n| `harness/record` | - |\n"
+      "| `harness/site/*` | `harness/analysis`, `harness/record`, `harness/site/*/parts` |\n"
+      "| `harness/site/*/parts` | - |\n| `harness/site/kinds` | `harness/site/*` |\n");
+  EXPECT_THAT(check().out, HasSubstr("of harness/site/* only harness/site/here includes "
+                                     "harness/analysis: write \"`harness/site/here`, besides "
+                                     "`harness/site/*`\""));
+}
+
+TEST_F(OwnRowTest, AnArrowTwiceARowOfNobodysAndOneThatIsNoneOfThemAreNamed) {
+  table(kRows +
+        "| `harness/site/here`, besides `harness/site/*` | `harness/analysis`, "
+        "`harness/record` |\n");
+  EXPECT_THAT(check().out, HasSubstr("nothing in harness/site/here includes harness/record"));
+  table(kRows + kOwn + "| `base`, besides `harness/site/*` | - |\n");
+  EXPECT_THAT(check().out, HasSubstr("base is none of harness/site/*"));
+  table(kRows + "| `harness/site/here`, besides `harness/gone/*` | `harness/analysis` |\n");
+  EXPECT_THAT(check().out, HasSubstr("harness/site/here is none of harness/gone/*"));
+}
+
 TEST_F(SmallCheckoutTest, ARoomThatTheTableDoesNotKnowIsNamed) {
   fs::create_directories(folder_.path() / "harness/new_room");
   folder_.write("harness/new_room/n.h", "\n");

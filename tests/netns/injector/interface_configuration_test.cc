@@ -142,6 +142,91 @@ TEST_F(InterfaceConfigurationTest, APartOfARouteOrGroupOverTwoPortsThatFailComes
   EXPECT_THAT(lostOf(before, state()), ::testing::IsEmpty());
 }
 
+enum class Loss { kPort, kCarrier, kBothPorts };
+
+struct RouteOrderCase {
+  const char* name;
+  std::vector<const char*> routes;
+  Loss loss = Loss::kPort;
+};
+
+class RouteOrderTest : public DressedPortTest,
+                       public ::testing::WithParamInterface<RouteOrderCase> {};
+
+// All to 10.90.0.0/16, behind one another.
+constexpr const char* kOverPort = "via 10.1.0.2 dev r0";
+constexpr const char* kOverPort2 = "via 10.1.0.3 dev r0";
+constexpr const char* kOverOther = "via 10.200.0.2 dev other";
+constexpr const char* kByObject = "nhid 5";
+constexpr const char* kOverBoth = "nexthop via 10.1.0.2 dev r0 nexthop via 10.200.0.2 dev other";
+constexpr const char* kOverBoth2 = "nexthop via 10.1.0.3 dev r0 nexthop via 10.200.0.3 dev other";
+
+const RouteOrderCase kRouteOrders[] = {
+    {"TwoAndThenOneOfOthers", {kOverPort, kOverPort2, kOverOther}},
+    {"OneOfOthersAndThenTwo", {kOverOther, kOverPort, kOverPort2}},
+    {"OneOnEachSideOfOthers", {kOverPort, kOverOther, kOverPort2}},
+    {"AllOfThePort", {kOverPort2, kOverPort, kByObject}},
+    {"OneOfTwoLegsFirst", {kOverBoth, kOverPort}},
+    {"OneOfTwoLegsLast", {kOverPort, kOverBoth}},
+    {"OneOfTwoLegsBetween", {kOverPort, kOverBoth2, kOverPort2, kOverOther}},
+    {"AnObjectFirst", {kByObject, kOverPort, kOverPort2}, Loss::kCarrier},
+    {"AnObjectBetween", {kOverPort, kByObject, kOverPort2}, Loss::kCarrier},
+    {"AnObjectBetweenBehindOthers", {kOverOther, kOverPort, kByObject, kOverPort2}, Loss::kCarrier},
+    {"LegsOfTwoPorts", {kOverBoth, kOverBoth2}, Loss::kBothPorts},
+    {"LegsOfTwoPortsBehindOthers", {kOverOther, kOverBoth, kOverBoth2}, Loss::kBothPorts},
+};
+
+INSTANTIATE_TEST_SUITE_P(Routes, RouteOrderTest, ::testing::ValuesIn(kRouteOrders),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+TEST_P(RouteOrderTest, ToOneDestinationComesBack) {
+  host("ip address add 10.1.0.1/24 dev r0; ip nexthop add id 5 via 10.1.0.4 dev r0");
+  for (const char* const route : GetParam().routes) {
+    host(fmt::format("ip route append 10.90.0.0/16 metric 9 {}", route));
+  }
+  const Lines before = state();
+  const InterfaceConfiguration noted = note();
+  ASSERT_OK_AND_ASSIGN(const auto other, InterfaceConfiguration::read(*socket_, kOtherPort));
+  switch (GetParam().loss) {
+    case Loss::kPort:
+      downAndUp();
+      break;
+    case Loss::kCarrier:
+      loseCarrier();
+      break;
+    case Loss::kBothPorts:
+      for (const int one : {kPort, kOtherPort}) ASSERT_OK(setUp(*socket_, one, false));
+      ASSERT_OK(setUp(*socket_, kPort, true));
+      ASSERT_TRUE(test::pollUntil(kLong, [&] { return isOperational(port(kPort)); }));
+      EXPECT_OK(noted.restore(*socket_));
+      ASSERT_OK(setUp(*socket_, kOtherPort, true));
+      awaitOperational();
+      EXPECT_OK(other.restore(*socket_));
+      break;
+  }
+  const bool both = GetParam().loss == Loss::kBothPorts;
+  EXPECT_TRUE(both || difference(before, state()) != "") << "nothing was lost";
+  EXPECT_OK(noted.restore(*socket_));
+  EXPECT_EQ(difference(before, state()), "");
+  ASSERT_OK_AND_ASSIGN(const Lines left, noted.missingInWords(*socket_));
+  EXPECT_EQ(left, Lines());
+}
+
+class ChangedOrderTest : public DressedPortTest {};
+
+TEST_F(ChangedOrderTest, OfRoutesIsToldAndSetRight) {
+  host("ip address add 10.1.0.1/24 dev r0");
+  host("ip route append 10.90.0.0/16 via 10.1.0.2; ip route append 10.90.0.0/16 via 10.1.0.3");
+  const Lines before = state();
+  const InterfaceConfiguration noted = note();
+  host("ip route del 10.90.0.0/16 via 10.1.0.2; ip route append 10.90.0.0/16 via 10.1.0.2");
+  ASSERT_OK_AND_ASSIGN(const Lines words, noted.missingInWords(*socket_));
+  EXPECT_THAT(words, Contains("route 10.90.0.0/16 via 10.1.0.2 dev r0, in its place among those "
+                              "to the same destination"));
+  EXPECT_OK(noted.restore(*socket_));
+  EXPECT_EQ(difference(before, state()), "");
+}
+
 TEST_F(InterfaceConfigurationTest, WhatCannotBePutBackIsSaidAndTheRestComesBack) {
   const Lines before = state();
   const InterfaceConfiguration noted = note();

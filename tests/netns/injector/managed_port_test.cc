@@ -95,6 +95,12 @@ class Manager {
   std::thread thread_;
 };
 
+/// One of the addresses is unwanted whenever it is there again.
+void neverLeavesOneAlone(Manager& manager) {
+  const std::string unwanted = "address fd01:7::1 peer fd01:7::2/128 dev r0";
+  while (manager.awaitThere(unwanted)) manager.remove(unwanted);
+}
+
 class ManagedPortTest : public DressedPortTest {
  protected:
   /// He acts at once; so long he may take on a machine that is busy with others.
@@ -146,10 +152,7 @@ TEST_F(ManagedPortTest, WhatItRemovesOnceMoreIsPutBackOnceMore) {
 TEST_F(ManagedPortTest, WhatItNeverLeavesAloneIsSaidInTheEnd) {
   const InterfaceConfiguration noted = note();
   downAndUp();
-  Manager manager(*socket_, kPort, noted, [](Manager& self) {
-    const std::string unwanted = "address fd01:7::1 peer fd01:7::2/128 dev r0";
-    while (self.awaitThere(unwanted)) self.remove(unwanted);
-  });
+  Manager manager(*socket_, kPort, noted, neverLeavesOneAlone);
   constexpr Settling kShort{.quiet = 300ms, .patience = 3s, .rounds = 2, .limit = 60s};
   const TimePoint begin = now();
   const Status status = noted.restore(*socket_, kShort);
@@ -165,10 +168,7 @@ TEST_F(ManagedPortTest, WhatItNeverLeavesAloneIsSaidInTheEnd) {
 TEST_F(ManagedPortTest, ThereIsAnEndOfWaitingForItAltogether) {
   const InterfaceConfiguration noted = note();
   downAndUp();
-  Manager manager(*socket_, kPort, noted, [](Manager& self) {
-    const std::string unwanted = "address fd01:7::1 peer fd01:7::2/128 dev r0";
-    while (self.awaitThere(unwanted)) self.remove(unwanted);
-  });
+  Manager manager(*socket_, kPort, noted, neverLeavesOneAlone);
   constexpr Settling kMany{.quiet = 1s, .patience = 1s, .rounds = 60, .limit = 3s};
   const TimePoint begin = now();
   EXPECT_EQ(noted.restore(*socket_, kMany).code(), Code::kNotRestored);

@@ -19,6 +19,7 @@ class RandomConfiguration {
     for (int count = below(8); count > 0; --count) route4();
     for (int count = below(8); count > 0; --count) route6();
     for (int count = below(4); count > 0; --count) neighbour();
+    if (below(2) == 0) routesBehindOneAnother();
   }
 
   std::string commands() const {
@@ -99,6 +100,28 @@ class RandomConfiguration {
         return four("route {} {} via {}{}{}", how, to, gateway4(), maybe("mtu lock 1300"),
                     maybe("advmss 900 initcwnd 7"));
     }
+  }
+  /// To one destination: some of the port, some over the other one, some of the port again.
+  void routesBehindOneAnother() {
+    const auto add = [&](const std::string& over) {
+      four("route append 10.97.0.0/16 metric 9 {}", over);
+    };
+    const auto ofPort = [&]() -> std::string {
+      const std::string gateway = gateway4();
+      switch (below(4)) {
+        case 0:
+          return fmt::format("nhid {}", 1 + below(6));
+        case 1:
+          return fmt::format("nexthop via {} dev r0 nexthop via 10.200.0.{} dev other", gateway,
+                             2 + below(3));
+        default:
+          return fmt::format("via {} dev r0", gateway);
+      }
+    };
+    for (int count = below(4); count > 0; --count) add(ofPort());
+    const int others = below(3);
+    for (int one = 0; one < others; ++one) add(fmt::format("via 10.200.0.{} dev other", 5 + one));
+    for (int count = others > 0 ? below(3) : 0; count > 0; --count) add(ofPort());
   }
   void route6() {
     const std::string to = fmt::format("fd9{}::/64", below(6)) +

@@ -102,5 +102,16 @@ TEST_F(ExternalInterruptTest, EndsALookForEvidenceAndTakesTheFaultBack) {
   EXPECT_TRUE(result().interrupted);
 }
 
+TEST_F(ExternalInterruptTest, WhileTheLastFaultIsTakenBackIsNotOverheard) {
+  const std::string faults = fmt::format(
+      "[{{kind: external, target: {{node: 1, rail: 0}}, during: {{iteration: 8, progress: 50%}}, "
+      "until: end, apply: 'touch \"{0}\"', evidence: 'ls \"{0}\"', "
+      "revert: 'sh -c \"touch {1}; sleep 1; rm {0}\"'}}]",
+      file("broken"), file("reverts"));
+  interrupted(faults, file("reverts"));
+  EXPECT_FALSE(std::filesystem::exists(file("broken")));
+  EXPECT_TRUE(result().interrupted);
+}
+
 }  // namespace
 }  // namespace faultline::run

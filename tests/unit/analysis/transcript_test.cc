@@ -93,7 +93,7 @@ std::vector<std::string> shuffled(const std::vector<std::string>& lines, unsigne
   };
   for (const std::string& line : lines) {
     const auto json = nlohmann::json::parse(line);
-    if (json["line"] == "heard") {
+    if (json["line"] == "heard" || json["line"] == "shrunk") {
       heard[json["rank"].get<int>()].push_back(line);
     } else {
       flush();

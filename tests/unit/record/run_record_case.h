@@ -23,7 +23,7 @@ class RunRecordTest : public ::testing::Test {
 
   void begin(int iteration, int ms) {
     for (int rank = 0; rank < ranks(); ++rank) {
-      record_.iterationBegan({.iteration = iteration, .at = at(ms + rank)});
+      record_.iterationBegan(rank, {.iteration = iteration, .at = at(ms + rank)});
     }
   }
   /// Each rank a millisecond later than the one before: the last one counts.

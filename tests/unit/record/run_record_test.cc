@@ -3,6 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
 #include "harness/analysis/speed_bound.h"
 #include "run_record_case.h"
 
@@ -10,7 +17,9 @@ namespace faultline::run {
 namespace {
 
 using reports::RunStatus;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 TEST_F(RunRecordTest, ThoseThatAreLeftGoOnAndDoAsMuchLess) {
   iteration(0, 0, 100);
@@ -18,11 +27,11 @@ TEST_F(RunRecordTest, ThoseThatAreLeftGoOnAndDoAsMuchLess) {
   // Rank 2 of four is gone; the others are told one after the other.
   for (const int rank : {0, 1, 3}) {
     record_.shrunk(
-        {.noticed = at(150 + rank), .at = at(400 + rank), .ranks = {0, 1, 3}, .iteration = 1},
+        rank, {.noticed = at(150 + rank), .at = at(400 + rank), .ranks = {0, 1, 3}, .iteration = 1},
         at(140));
   }
   for (const int rank : {0, 1, 3}) {
-    record_.iterationBegan({.iteration = 1, .at = at(410)});
+    record_.iterationBegan(rank, {.iteration = 1, .at = at(410)});
     record_.iterationEnded(rank, {.iteration = 1, .at = at(500)});
   }
   const reports::Run run = record_.finish({}).run;
@@ -35,6 +44,72 @@ TEST_F(RunRecordTest, ThoseThatAreLeftGoOnAndDoAsMuchLess) {
   ASSERT_EQ(run.iterations.size(), 2u);
   EXPECT_EQ(run.iterations[1].ms, 400) << "with all that it took to go on";
   EXPECT_NEAR(run.throughput->value, 1.75 / 0.5, 1e-9);
+}
+
+/// What four ranks tell that become three, one after the other: each its own, in its order. Rank 2,
+/// which is lost, and rank 3 are in iteration 1 when the others have ended it.
+std::vector<std::vector<std::function<void(RunRecord&)>>> toldByShrinkingRanks() {
+  std::vector<std::vector<std::function<void(RunRecord&)>>> told(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto say = [&](auto what) {
+      told[static_cast<std::size_t>(rank)].push_back([=](RunRecord& to) { what(to, rank); });
+    };
+    const auto sayIteration = [&](int iteration, int from, std::optional<int> to) {
+      say([=](RunRecord& record, int who) {
+        record.iterationBegan(who, {.iteration = iteration, .at = at(from + who)});
+      });
+      if (!to) return;
+      say([=](RunRecord& record, int who) {
+        record.iterationEnded(who, {.iteration = iteration, .at = at(*to + who)});
+      });
+    };
+    const bool ended = rank < 2;
+    sayIteration(0, 0, 90);
+    sayIteration(1, 100, ended ? std::optional(190) : std::nullopt);
+    if (ended) sayIteration(2, 200, std::nullopt);
+    if (rank == 2) continue;
+    say([](RunRecord& record, int who) {
+      record.shrunk(
+          who, {.noticed = at(260 - who), .at = at(400 - who), .ranks = {0, 1, 3}, .iteration = 2},
+          at(250 - who));
+    });
+    sayIteration(2, 410, 500);
+    sayIteration(3, 510, 600);
+  }
+  return told;
+}
+
+TEST_F(RunRecordTest, OfThoseThatAreLeftTheSameIsKnownInWhateverOrderTheyAreHeard) {
+  const auto heard = [&](unsigned seed) {
+    RunRecord record(scenario_, planned_);
+    record.started(kStart);
+    const auto told = toldByShrinkingRanks();
+    std::vector<std::size_t> turns;
+    for (std::size_t rank = 0; rank < told.size(); ++rank) {
+      turns.insert(turns.end(), told[rank].size(), rank);
+    }
+    std::mt19937 random(seed);
+    std::ranges::shuffle(turns, random);
+    std::vector<std::size_t> next(told.size());
+    for (const std::size_t rank : turns) told[rank][next[rank]++](record);
+    return record.finish({}).run;
+  };
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const reports::Run run = heard(seed);
+    ASSERT_EQ(run.shrinks.size(), 1u);
+    EXPECT_EQ(run.shrinks[0].fault_ms, 247);
+    EXPECT_EQ(run.shrinks[0].noticed_ms, 257);
+    EXPECT_EQ(run.shrinks[0].resumed_ms, 400);
+    EXPECT_EQ(run.counters.at("longest_receive_stall_us"), 10'000);
+    std::vector<std::pair<double, double>> iterations;
+    for (const reports::Iteration& one : run.iterations) {
+      iterations.emplace_back(one.start_ms, one.start_ms + one.ms);
+    }
+    EXPECT_THAT(iterations,
+                ElementsAre(Pair(0, 93), Pair(100, 400), Pair(200, 503), Pair(510, 603)));
+    EXPECT_NEAR(run.throughput->value, (1 + 3 * 0.75) / (0.093 + 0.3 + 0.303 + 0.093), 1e-9);
+  }
 }
 
 TEST_F(RunRecordTest, WhoIsExcludedIsToldWithItsDeadPorts) {
@@ -217,7 +292,8 @@ TEST_F(RunRecordTest, AFailoverThatWasNeverOverHasPausedUntilTheJobGaveUp) {
 
 TEST_F(RunRecordTest, RanksThatWaitedForOnesThatAreGoneStalledUntilTheyNoticed) {
   begin(0, 0);
-  record_.shrunk({.noticed = at(950), .at = at(1400), .ranks = {0, 1, 3}, .iteration = 0}, at(40));
+  record_.shrunk(0, {.noticed = at(950), .at = at(1400), .ranks = {0, 1, 3}, .iteration = 0},
+                 at(40));
   EXPECT_EQ(record_.finish({}).run.counters.at("longest_receive_stall_us"), 910'000);
 }
 
@@ -297,7 +373,7 @@ TEST_F(DigestRecordTest, AnIterationThatWasDoneAgainCountsOnce) {
   const auto digest = [&](const std::vector<int>& iterations) {
     RunRecord record(scenario_, planned_);
     for (const int iteration : iterations) {
-      record.iterationBegan({.iteration = iteration});
+      record.iterationBegan(0, {.iteration = iteration});
       for (int rank = 0; rank < ranks(); ++rank) {
         record.iterationEnded(
             rank, {.iteration = iteration, .digest = fmt::format("{}/{}", iteration, rank)});

@@ -106,6 +106,40 @@ TEST(ProofMemoryTest, WhatHasArrivedAndCannotBeReducedYet) {
               "the following of its data");
 }
 
+/// The least of which `isEnough`, at most `most`.
+template <typename Enough>
+std::int64_t leastOf(std::int64_t most, Enough isEnough) {
+  std::int64_t least = 1;
+  while (least < most) {
+    const std::int64_t middle = least + (most - least) / 2;
+    if (isEnough(middle)) {
+      most = middle;
+    } else {
+      least = middle + 1;
+    }
+  }
+  return least;
+}
+
+TEST(ProofMemoryTest, TablesThatFitEachForThemselvesHaveToFitTogether) {
+  constexpr std::int64_t kPlenty = 1 << 20;
+  const RecordedSchedule schedule = holding(16, 200);
+  const std::int64_t each =
+      leastOf(kPlenty, [&](std::int64_t bytes) { return whyNotIn(bytes, schedule).empty(); });
+  const auto whyNotTogether = [&](std::int64_t bytes) {
+    const auto report = verifySchedule(schedule, {.mostBytes = each, .mostBytesTogether = bytes});
+    return report.ok() ? "" : report.status().message();
+  };
+  const std::int64_t together =
+      leastOf(kPlenty, [&](std::int64_t bytes) { return whyNotTogether(bytes).empty(); });
+  EXPECT_GT(together, each);
+  EXPECT_THAT(whyNotTogether(together - 1),
+              HasSubstr(fmt::format(
+                  "its proof takes too much: tables of {} bytes together, and at most {}, "
+                  "in the search for operations that meet. Write it with fewer operations",
+                  together, together - 1)));
+}
+
 TEST(ProofMemoryTest, PiecesOfDataAreCountedWhileTheyAreCut) {
   // All but the last element moves to one place further: a cut at each element in the end.
   const auto creeping = [](std::int64_t elements) {
@@ -200,14 +234,33 @@ TEST(ProblemsTest, ThereAreEnoughFromAMillionOn) {
 
 TEST(ProofWorkTest, ATableThatDoesNotFitEndsIt) {
   ProofWork work(100, 50);
-  EXPECT_TRUE(work.fits(50));
-  EXPECT_TRUE(work.fits(50)) << "each table for itself";
+  ProofTable one(work), other(work);
+  EXPECT_TRUE(one.fits(50));
+  EXPECT_TRUE(other.fits(50)) << "each table for itself";
   EXPECT_FALSE(work.isOver());
-  EXPECT_FALSE(work.fits(51));
+  EXPECT_FALSE(one.fits(51));
   EXPECT_TRUE(work.isOver());
   EXPECT_EQ(work.tooLarge(), 51);
-  EXPECT_FALSE(work.fits(1)) << "it stays over";
+  EXPECT_FALSE(one.fits(1)) << "it stays over";
   EXPECT_FALSE(work.spend(1));
+}
+
+TEST(ProofWorkTest, TablesThatDoNotFitTogetherEndIt) {
+  ProofWork work(100, 50, 80);
+  ProofTable one(work);
+  EXPECT_TRUE(one.fits(50));
+  EXPECT_TRUE(one.fits(40)) << "it is smaller now";
+  {
+    ProofTable gone(work);
+    EXPECT_TRUE(gone.fits(40));
+  }
+  ProofTable other(work);
+  EXPECT_EQ(other.most(), 40);
+  EXPECT_TRUE(other.fits(40));
+  EXPECT_FALSE(other.fits(41));
+  EXPECT_TRUE(work.isOver());
+  EXPECT_EQ(work.tooLarge(), 0);
+  EXPECT_EQ(work.tooLargeTogether(), 81);
 }
 
 }  // namespace
