@@ -95,6 +95,13 @@ std::string formatDuration(Duration duration) {
   return formatWithUnit(duration.count(), kDurations);
 }
 
+std::string approximately(Duration duration) {
+  const Duration size = duration < Duration::zero() ? -duration : duration;
+  if (size >= 1s) return fmt::format("{:.3f} s", toSeconds(duration));
+  if (size >= 1ms) return fmt::format("{:.3f} ms", toMilliseconds(duration));
+  return fmt::format("{:.3f} us", toMilliseconds(duration) * 1000);
+}
+
 std::string formatSize(Bytes bytes) { return formatWithUnit(bytes, kSizes); }
 
 std::string formatRate(BitsPerSecond rate) { return formatWithUnit(rate, kRates); }

@@ -31,4 +31,7 @@ std::string formatDuration(Duration duration);
 std::string formatSize(Bytes bytes);
 std::string formatRate(BitsPerSecond rate);
 
+/// A measured time for people, rounded: "1000.000 s", "-20.016 ms", "7.798 us".
+std::string approximately(Duration duration);
+
 }  // namespace faultline

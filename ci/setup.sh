@@ -15,8 +15,8 @@ build=(git g++ cmake ninja-build ccache pkg-config
 scenarios=(iproute2 iperf3)
 # Of other versions clang-format breaks other lines, and clang-tidy finds other things.
 tests=(clang clang-format-14 clang-tidy-14 lld procps nodejs python3)
-# Of the laboratory of hosts (ci/labs/hosts.sh).
-hosts=(openssh-server openssh-client)
+# Of the laboratories of hosts (ci/labs/hosts.sh, slurm.sh).
+hosts=(openssh-server openssh-client slurmctld slurmd slurm-client munge openmpi-bin)
 # Of the soft-RoCE laboratory (docs/rdma_lab.md): guests, and programs that run in them.
 laboratory=(qemu-system-x86 busybox kmod rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest)
 
@@ -81,18 +81,23 @@ apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 "$@"
 }
 apt update
-# The laboratory starts its own sshd in its own namespaces: the machine's is neither started now nor at
-# the next boot, unless it was installed before.
-hush=""
-if [[ " ${missing[*]} " == *" openssh-server "* && -d /run/systemd/system ]]; then
-  hush=1
-  "${as_root[@]}" systemctl mask --runtime ssh.service ssh.socket
+# The laboratories start their own services in their own namespaces: the machine's are neither started now
+# nor at the next boot, unless they were installed before.
+declare -A units_of=([openssh-server]="ssh.service ssh.socket" [slurmctld]=slurmctld.service
+  [slurmd]=slurmd.service [munge]=munge.service)
+hushed=()
+if [[ -d /run/systemd/system ]]; then
+  for package in "${missing[@]}"; do
+    read -ra units <<<"${units_of[$package]:-}"
+    hushed+=("${units[@]}")
+  done
 fi
+((${#hushed[@]} == 0)) || "${as_root[@]}" systemctl mask --runtime "${hushed[@]}"
 installed=0
 apt install -y --no-install-recommends "${missing[@]}" || installed=$?
-if [[ -n $hush ]]; then
-  "${as_root[@]}" systemctl disable ssh.service ssh.socket || true
-  "${as_root[@]}" systemctl unmask --runtime ssh.service ssh.socket
+if ((${#hushed[@]} > 0)); then
+  "${as_root[@]}" systemctl disable "${hushed[@]}" || true
+  "${as_root[@]}" systemctl unmask --runtime "${hushed[@]}"
 fi
 ((installed == 0)) || exit "$installed"
 fetch_kernel "${1:-}"

@@ -10,6 +10,7 @@
 
 #include "base/json_fields.h"
 #include "base/units.h"
+#include "wire/file_bytes.h"
 #include "wire/guard.h"
 #include "wire/holder.h"
 #include "wire/message.h"
@@ -29,17 +30,57 @@ struct AgentSetup {
   /// Whoever holds this name on the network of the agent keeps others from it: a run of a host at a
   /// time. Empty: nobody is kept from anything.
   std::string lock{};
+  /// Who holds it, in words for whoever finds it held.
+  std::string holder{};
   /// The agent ends, with all that it has started, when it has heard nothing for so long; 0: never.
   Duration lease{};
 };
 
-/// Starts a guard.
+/// How a file comes from a node to the controller.
+enum class Bringing {
+  kGrowing,  ///< what is appended, soon after it is
+  kLines,    ///< each new line, at once, whether the file grows or is written anew for it
+  kAtEnd,    ///< all of it, when the job is over
+};
+inline std::span<const EnumName<Bringing>> namesOf(Bringing /*which*/) {
+  static constexpr EnumName<Bringing> kNames[] = {
+      {Bringing::kGrowing, "growing"}, {Bringing::kLines, "lines"}, {Bringing::kAtEnd, "at_end"}};
+  return kNames;
+}
+
+/// A file of a job that is to come to the controller.
+struct BroughtFile {
+  std::string path{};  ///< on the node
+  Bringing how{};
+};
+
+/// Starts a guard. A program without an executable is looked for by its name, in PATH.
 struct StartJob {
   static constexpr const char* kType = "job";
   int job = 0;        ///< its number from now on
   GuardJob guard{};   ///< its network namespace: empty, which is the node's
-  bool read = false;  ///< what the programs print is to come back
+  bool read = false;  ///< what the programs print is to come back, when they are over
   bool logs = false;  ///< with the message comes the descriptor of the file that the guard logs to
+  /// Absolute path of a folder that is made for the job, with those of what its programs print, and
+  /// removed with all that is in it; empty: none.
+  std::string folder{};
+  std::vector<BroughtFile> files{};  ///< what comes in JobWrote
+};
+
+/// Could you start this, and are these files there?
+struct CheckJob {
+  static constexpr const char* kType = "check";
+  GuardJob guard{};
+  std::vector<std::string> files{};
+};
+
+/// Is this folder one that all nodes share? Who is `first` makes it, removes it when the agent
+/// ends, and writes `token` into it. The others read the token, and try whether they may write.
+struct ShareFolder {
+  static constexpr const char* kType = "share";
+  std::string folder{};  ///< absolute
+  std::string token{};
+  bool first = false;
 };
 
 /// Starts a rank of ours. Where the agent is on the controller's machine, two descriptors come with
@@ -117,9 +158,9 @@ struct EndFault {
   int fault = 0;
 };
 
-using ToAgent =
-    std::variant<AgentSetup, StartJob, StartRank, TellGuard, TellRank, EndJob, AskRails, AskClock,
-                 AskFacts, WatchCounters, AskFaultService, TellHolder, EndFault>;
+using ToAgent = std::variant<AgentSetup, CheckJob, StartJob, StartRank, TellGuard, TellRank, EndJob,
+                             AskRails, AskClock, AskFacts, WatchCounters, ShareFolder,
+                             AskFaultService, TellHolder, EndFault>;
 
 /// It serves from now on.
 struct AgentReady {
@@ -171,6 +212,27 @@ struct JobOutput {
   std::vector<Printed> programs{};
 };
 
+/// A file of a job has got more, or is there, with nothing in it yet. All that a file has comes
+/// before what the guard says of it.
+struct JobWrote {
+  static constexpr const char* kType = "wrote";
+  int job = 0;
+  int file = 0;  ///< its place in StartJob::files
+  FileBytes bytes{};
+};
+
+/// To CheckJob.
+struct JobChecked {
+  static constexpr const char* kType = "checked";
+  std::vector<std::string> missing{};  ///< in words
+};
+
+/// To ShareFolder.
+struct FolderShared {
+  static constexpr const char* kType = "shared";
+  Outcome outcome{};
+};
+
 /// What a node sees of one of its rails: what its own kernel says, in its words.
 struct RailState {
   std::string link{};      ///< operstate of the network interface: "up", "down", "missing"
@@ -203,9 +265,11 @@ struct RankSaid {
   std::string message{};  ///< its text: who passes it on need not understand it
 };
 
-/// What such a rank, or the agent itself, has logged: some lines, or a part of one.
+/// What such a rank has logged: some lines, or a part of one. Of one that logs without end it is
+/// the beginning and the end.
 struct Logged {
   static constexpr const char* kType = "logged";
+  int job = 0;
   std::string text{};
 };
 
@@ -231,6 +295,8 @@ struct HostFacts {
   int cores = 0;
   std::string defaultRoute{};  ///< interface of the IPv4 default route; empty: there is none
   std::string reachedAt{};     ///< its address to which ssh has come; empty: not by ssh
+  Bytes agentMemory = 0;       ///< that the agent shares with nobody
+  std::string temporary{};     ///< absolute path of the folder for what is soon over ($TMPDIR)
   std::vector<HostPort> ports{};
 };
 
@@ -253,9 +319,10 @@ struct FaultServiceTold {
   ServiceFacts facts{};
 };
 
-using FromAgent = std::variant<AgentReady, AgentError, JobStarted, JobRefused, RankEnded, RankSaid,
-                               Logged, GuardSaid, JobOutput, RailsTold, ClockTold, HostFacts,
-                               CountersTold, FaultServiceTold, HolderSaid>;
+using FromAgent =
+    std::variant<AgentReady, AgentError, JobChecked, JobStarted, JobRefused, JobWrote, RankEnded,
+                 RankSaid, Logged, GuardSaid, JobOutput, RailsTold, ClockTold, HostFacts,
+                 CountersTold, FolderShared, FaultServiceTold, HolderSaid>;
 
 // --- fields ---
 
@@ -264,7 +331,14 @@ void visitFields(V& v, Of<AgentSetup> auto& setup) {
   v.required("version", setup.version);
   v.required("network_namespace", setup.networkNamespace);
   v.required("lock", setup.lock);
+  v.required("holder", setup.holder);
   v.required("lease", setup.lease, kNotNegative);
+}
+
+template <typename V>
+void visitFields(V& v, Of<BroughtFile> auto& file) {
+  v.required("path", file.path);
+  v.required("how", file.how);
 }
 
 template <typename V>
@@ -273,6 +347,21 @@ void visitFields(V& v, Of<StartJob> auto& message) {
   v.required("guard", message.guard);
   v.required("read", message.read);
   v.required("logs", message.logs);
+  v.required("folder", message.folder);
+  v.required("files", message.files);
+}
+
+template <typename V>
+void visitFields(V& v, Of<CheckJob> auto& message) {
+  v.required("guard", message.guard);
+  v.required("files", message.files);
+}
+
+template <typename V>
+void visitFields(V& v, Of<ShareFolder> auto& message) {
+  v.required("folder", message.folder);
+  v.required("token", message.token);
+  v.required("first", message.first);
 }
 
 template <typename V>
@@ -360,6 +449,23 @@ void visitFields(V& v, Of<JobRefused> auto& message) {
 Status checkFields(const JobRefused& refused);
 
 template <typename V>
+void visitFields(V& v, Of<JobWrote> auto& message) {
+  v.required("job", message.job);
+  v.required("file", message.file);
+  v.required("bytes", message.bytes);
+}
+
+template <typename V>
+void visitFields(V& v, Of<JobChecked> auto& message) {
+  v.required("missing", message.missing);
+}
+
+template <typename V>
+void visitFields(V& v, Of<FolderShared> auto& message) {
+  v.required("outcome", message.outcome);
+}
+
+template <typename V>
 void visitFields(V& v, Of<RankEnded> auto& message) {
   v.required("job", message.job);
   v.required("how", message.how);
@@ -373,6 +479,7 @@ void visitFields(V& v, Of<RankSaid> auto& message) {
 
 template <typename V>
 void visitFields(V& v, Of<Logged> auto& message) {
+  v.required("job", message.job);
   v.required("text", message.text);
 }
 
@@ -398,6 +505,8 @@ void visitFields(V& v, Of<HostFacts> auto& facts) {
   v.required("cores", facts.cores, kNotNegative);
   v.required("default_route", facts.defaultRoute);
   v.required("reached_at", facts.reachedAt);
+  v.required("agent_memory", facts.agentMemory, kNotNegative);
+  v.required("temporary", facts.temporary);
   v.required("ports", facts.ports);
 }
 

@@ -80,6 +80,13 @@ Result<T> fromJson(const nlohmann::json& json) {
   return message;
 }
 
+/// What a process says; kInvalidArgument for what only others say of it.
+template <typename Protocol>
+Result<Protocol> spoken(const nlohmann::json& message) {
+  if (!isGone(message)) return fromJson<Protocol>(message);
+  return errorf(Code::kInvalidArgument, "it says of itself that it is gone");
+}
+
 /// How many there are of what messages have indexes of (NumberRange::indexOf).
 using Counts = std::map<std::string_view, std::int64_t>;
 

@@ -8,8 +8,11 @@
 # network, on mgmt; 10.(r+1).0.(n+1) is rail r, on rail<r>. Exit code: that of the command; 77 with a
 # reason where this machine cannot make it.
 #
-# With FAULTLINE_LAB_POLICY=FILE each host has that policy, and a fault service, FAULTLINE_LAB_PROGRAM,
-# that is started again when it ends; what it says is in $LAB/faultd.n0.log, ...
+#   LAB_SSHD      lines for the configuration of every sshd: LAB_SSHD='MaxStartups 10'
+#   LAB_CLOCKS    seconds by which the monotonic clocks of n0, n1, ... are ahead of this machine's:
+#                 LAB_CLOCKS='0 1000 -5'
+#   FAULTLINE_LAB_POLICY  file: each host has that policy, and a fault service, FAULTLINE_LAB_PROGRAM, that
+#                 is started again when it ends; what it says is in $LAB/faultd.n0.log, ...
 #
 # All of it lives in a process namespace whose first process is this script: however it ends, the
 # kernel ends everything, and nothing of it has a name outside. /etc is a copy, and so is what sshd is told.
@@ -60,6 +63,9 @@ echo 'sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin' >>/etc/passwd
 (umask 077 && sed 's/:.*/:*:19000::::::/' /etc/passwd >/etc/shadow)
 chmod 700 "$LAB/home"
 export HOME=$LAB/home
+# Daemons of Open MPI leave folders when they are killed: not in the machine's /tmp.
+install -d -m 1777 "$LAB/mpi"
+export OMPI_MCA_orte_tmpdir_base=$LAB/mpi
 ip link set lo up
 
 ssh-keygen -q -t ed25519 -N '' -f "$LAB/key"
@@ -78,7 +84,9 @@ PermitRootLogin prohibit-password
 UsePAM no
 StrictModes no
 PidFile none
+${LAB_SSHD:-}
 END
+read -ra clocks <<<"${LAB_CLOCKS:-}"
 cp "$LAB/ssh_config" /etc/ssh/ssh_config
 
 for bridge in mgmt $(seq -f 'rail%g' 0 $((rails - 1))); do
@@ -101,9 +109,11 @@ within() {
   done
 }
 
+with_clocks=()
+((${#clocks[@]} == 0)) || with_clocks=(--time)
 # on NAME COMMAND...
 on() {
-  nsenter --target "$(<"$LAB/pid/$1")" --net --mount --uts --ipc --pid -- "${@:2}"
+  nsenter --target "$(<"$LAB/pid/$1")" --net --mount --uts --ipc --pid "${with_clocks[@]}" -- "${@:2}"
 }
 
 # port NAME PORT ADDRESS
@@ -125,8 +135,10 @@ is_served() { grep -q ': 00000000:0016 00000000:0000 0A ' "/proc/$first/net/tcp"
 
 for ((host = 0; host < hosts; ++host)); do
   name=n$host
+  clock=()
+  [[ -z ${clocks[host]:-} ]] || clock=(--time --monotonic "${clocks[host]}")
   # Its first process waits, and reaps what is left to it.
-  unshare --net --mount --uts --ipc --pid --fork --kill-child=KILL --mount-proc \
+  unshare --net --mount --uts --ipc --pid "${clock[@]}" --fork --kill-child=KILL --mount-proc \
     bash -c 'sleep infinity & while :; do wait; done' >/dev/null 2>&1 </dev/null &
   outer=$!
   within 30 "the first process of $name does not come" is_there

@@ -280,6 +280,7 @@ bench() {
   bench_target bench_schedule '^steps$' real_time most=500 || good=1 # ms: 1,024 ranks, 64 segments
   verbs_targets || good=1
   run_scenario bench scenarios/standing-cost.yaml standing-cost || good=1
+  once bench many-agents ci/nightly/agents.sh || good=1
   return $good
 }
 

@@ -16,15 +16,15 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/file_text.h"
 #include "base/units.h"
 #include "harness/agent/fault_holder.h"
 #include "harness/agent/fault_service.h"
-#include "harness/agent/guard.h"
+#include "harness/agent/guarded_job.h"
 #include "harness/agent/host_facts.h"
 #include "harness/agent/host_lock.h"
 #include "harness/agent/port_counters.h"
 #include "harness/agent/relayed_rank.h"
+#include "harness/agent/shared_folder.h"
 #include "harness/launch/lifeline.h"
 #include "harness/launch/process.h"
 
@@ -35,19 +35,10 @@ using nlohmann::json;
 namespace {
 
 constexpr Duration kSetupBudget = 30s;
-// One that has closed its messages is on its way out: its exit status comes soon.
-constexpr Duration kExitBudget = 200ms;
 // For a last word to a controller that does not read.
 constexpr Duration kLastWordBudget = 500ms;
 // For the run before this one to have ended: its agent ends what it has started.
 constexpr Duration kLockBudget = 5s;
-
-/// What a child says; an error when it says what only others say of it.
-template <typename Protocol>
-Result<Protocol> spoken(const json& message) {
-  if (!wire::isGone(message)) return wire::fromJson<Protocol>(message);
-  return errorf(Code::kInvalidArgument, "it says of itself that it is gone");
-}
 
 class Agent {
  public:
@@ -64,14 +55,10 @@ class Agent {
   void leave(const std::string& why);
 
  private:
-  struct Job {
-    wire::GuardJob programs;
-    bool read = false;
-    std::optional<launch::Process> guard{};
-    bool spoken = false;  // its last word
-  };
-
+  Status hearController();
   Status obey(const wire::ToAgent& message);
+  /// Numbers only rise: a message that comes twice starts nothing twice.
+  Status takeNumber(int job);
   Status start(const wire::StartJob& message);
   Status startGuard(const wire::StartJob& message);
   Status start(const wire::StartRank& message);
@@ -83,11 +70,10 @@ class Agent {
   Duration untilSomethingIsDue() const;
   Status keepUp();
   Status lookForEnd(int id, launch::Process& rank);
-  Status relay(int id, Job& job);
-  /// For a guard that has not said one.
-  Status sayLastWord(int id, Job& job, const std::string& why);
-  /// Whatever its last word: also what was printed before a failure is wanted.
-  Status sendOutput(int id, const Job& job);
+  /// What a process has said or written is often a mark: what has been carried until then comes
+  /// before it.
+  Status tellAfterCounters(const wire::FromAgent& message);
+  Status shareFolder(const wire::ShareFolder& message);
   Status tellHolder(const wire::TellHolder& message);
   Status startHolder(const wire::TellHolder& message);
   Status relayHolder(int id, launch::Process& holder);
@@ -97,24 +83,20 @@ class Agent {
   const LookAtRails& rails_;
   std::string networkFile_;  // of the node; empty: our own
   UniqueFd network_;
-  std::map<int, Job> jobs_;
+  int newestJob_ = 0;
+  std::optional<JobFolder> shared_;  // that other nodes see, too
+  std::map<int, GuardedJob> jobs_;
   std::map<int, launch::Process> ranks_;
   std::map<int, RelayedRank> relayed_;
   std::map<int, launch::Process> faults_;  // holders
   std::map<int, ServiceHolder> strikes_;   // faults that the service of this machine holds
   std::optional<ServiceQuestion> question_;
   std::optional<PortCounters> counters_;  // that are told again and again
-  UniqueFd lock_;
+  std::optional<HostLock> lock_;
   bool deaf_ = false;  // the controller cannot be told anything
   Duration lease_{};   // 0: none
   TimePoint heard_ = now();
 };
-
-/// How a process whose channel is closed has ended.
-std::string howItEnded(launch::Process& process) {
-  const auto ended = process.waitFor(kExitBudget);
-  return ended.ok() ? ended->toString() : ended.status().message();
-}
 
 Status Agent::setUp() {
   ASSIGN_OR_RETURN(const json message, controller_.receiveWithin(kSetupBudget));
@@ -126,7 +108,7 @@ Status Agent::setUp() {
     if (!network_) return Status::fromErrno(errno, "open " + networkFile_);
   }
   if (!setup.lock.empty()) {
-    ASSIGN_OR_RETURN(lock_, holdHost(setup.lock, kLockBudget));
+    ASSIGN_OR_RETURN(lock_, HostLock::hold(setup.lock, setup.holder, kLockBudget));
   }
   lease_ = setup.lease;
   heard_ = now();
@@ -152,6 +134,9 @@ Duration Agent::untilSomethingIsDue() const {
   for (const auto& [id, strike] : strikes_) {
     if (strike.fd() >= 0) left = std::min(left, strike.due() - now());
   }
+  for (const auto& [id, job] : jobs_) {
+    if (job.due() != TimePoint::max()) left = std::min(left, job.due() - now());
+  }
   return std::max(left, Duration::zero());
 }
 
@@ -163,10 +148,22 @@ Status Agent::keepUp() {
   return counters_ && now() >= counters_->due() ? tellCounters() : okStatus();
 }
 
-Status Agent::serve() {
+Status Agent::hearController() {
   for (;;) {
-    std::vector<pollfd> ready{{controller_.fd(), POLLIN, 0}};
-    for (auto& [id, job] : jobs_) ready.push_back({job.guard->messages().fd(), POLLIN, 0});
+    ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
+    if (!message) return okStatus();
+    heard_ = now();
+    ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToAgent>(*message));
+    RETURN_IF_ERROR(obey(asked));
+  }
+}
+
+Status Agent::serve() {
+  // What has come together with the first message makes nothing readable any more.
+  RETURN_IF_ERROR(hearController());
+  for (;;) {
+    std::vector<pollfd> ready{{controller_.fd(), POLLIN, 0}, {lock_ ? lock_->fd() : -1, POLLIN, 0}};
+    for (auto& [id, job] : jobs_) job.addTo(ready);
     for (auto& [id, rank] : ranks_) ready.push_back({rank.pidFd(), POLLIN, 0});
     for (auto& [id, rank] : relayed_) rank.addTo(ready);
     for (auto& [id, holder] : faults_) ready.push_back({holder.messages().fd(), POLLIN, 0});
@@ -183,18 +180,15 @@ Status Agent::serve() {
         errno != EINTR) {
       return Status::fromErrno(errno, "wait for messages");
     }
-    for (;;) {
-      ASSIGN_OR_RETURN(const std::optional<json> message, controller_.receive());
-      if (!message) break;
-      heard_ = now();
-      ASSIGN_OR_RETURN(const auto asked, wire::fromJson<wire::ToAgent>(*message));
-      RETURN_IF_ERROR(obey(asked));
-    }
+    RETURN_IF_ERROR(hearController());
+    if (lock_) lock_->answer();
     RETURN_IF_ERROR(keepUp());
     for (auto at = jobs_.begin(); at != jobs_.end();) {
       const auto current = at++;
-      RETURN_IF_ERROR(relay(current->first, current->second));
-      if (current->second.spoken) jobs_.erase(current);
+      ASSIGN_OR_RETURN(const bool over, current->second.pump([this](const wire::FromAgent& said) {
+        return tellAfterCounters(said);
+      }));
+      if (over) jobs_.erase(current);
     }
     for (auto at = ranks_.begin(); at != ranks_.end();) {
       const auto current = at++;
@@ -204,10 +198,7 @@ Status Agent::serve() {
       const auto current = at++;
       ASSIGN_OR_RETURN(const std::optional<std::string> ended,
                        current->second.pump(current->first, [this](const wire::FromAgent& said) {
-                         // What a rank says is often a mark: what has been carried until then
-                         // comes before it.
-                         if (counters_ && counters_->isOld(now())) RETURN_IF_ERROR(tellCounters());
-                         return tell(said);
+                         return tellAfterCounters(said);
                        }));
       if (!ended) continue;
       const wire::RankEnded end{current->first, *ended};
@@ -222,19 +213,37 @@ Status Agent::serve() {
   }
 }
 
+Status Agent::takeNumber(int job) {
+  if (job > newestJob_) {
+    newestJob_ = job;
+    return okStatus();
+  }
+  return errorf(Code::kInvalidArgument, "it is to start job {}, and job {} has been started", job,
+                newestJob_);
+}
+
 Status Agent::obey(const wire::ToAgent& message) {
-  if (const auto* const job = std::get_if<wire::StartJob>(&message)) return start(*job);
-  if (const auto* const rank = std::get_if<wire::StartRank>(&message)) return start(*rank);
+  if (const auto* const job = std::get_if<wire::StartJob>(&message)) {
+    RETURN_IF_ERROR(takeNumber(job->job));
+    return start(*job);
+  }
+  if (const auto* const rank = std::get_if<wire::StartRank>(&message)) {
+    RETURN_IF_ERROR(takeNumber(rank->job));
+    return start(*rank);
+  }
+  if (const auto* const job = std::get_if<wire::CheckJob>(&message)) {
+    return tell(wire::JobChecked{whatIsMissing(*job)});
+  }
+  if (const auto* const folder = std::get_if<wire::ShareFolder>(&message)) {
+    return tell(wire::FolderShared{wire::Outcome::of(shareFolder(*folder))});
+  }
   if (const auto* const ended = std::get_if<wire::EndJob>(&message)) {
     end(ended->job);
     return okStatus();
   }
   if (const auto* const told = std::get_if<wire::TellGuard>(&message)) {
     const auto found = jobs_.find(told->job);
-    // One that has just ended needs to be told nothing.
-    if (found != jobs_.end()) {
-      (void)found->second.guard->messages().send(wire::toJson(told->message));
-    }
+    if (found != jobs_.end()) found->second.tell(told->message);
     return okStatus();
   }
   if (const auto* const told = std::get_if<wire::TellHolder>(&message)) return tellHolder(*told);
@@ -276,18 +285,14 @@ Status Agent::start(const wire::StartJob& message) {
 }
 
 Status Agent::startGuard(const wire::StartJob& message) {
-  Job job{.programs = message.guard, .read = message.read};
-  job.programs.networkNamespace = networkFile_;
   std::optional<UniqueFd> log;
   if (message.logs) log = controller_.takeDescriptor();
-  launch::SpawnOptions options;
-  options.body = guardMain;
-  options.own_process_namespace = true;
-  if (log) options.stderr_fd = log->get();
-  options.first_message = wire::toJson(wire::ToGuard(job.programs));
-  ASSIGN_OR_RETURN(launch::Process guard, launch::Process::spawn(options));
-  job.guard.emplace(std::move(guard));
-  jobs_.insert_or_assign(message.job, std::move(job));
+  ASSIGN_OR_RETURN(GuardedJob job, GuardedJob::start(message, networkFile_, log ? log->get() : -1,
+                                                     [this](const std::string& what) {
+                                                       (void)tell(wire::Logged{what + "\n"});
+                                                     }));
+  jobs_.erase(message.job);
+  jobs_.emplace(message.job, std::move(job));
   return okStatus();
 }
 
@@ -331,9 +336,7 @@ void Agent::end(int id) {
   // One that has just ended needs no signal. How it ends is seen as ever.
   if (const auto rank = relayed_.find(id); rank != relayed_.end()) rank->second.kill();
   if (const auto rank = ranks_.find(id); rank != ranks_.end()) (void)rank->second.signal(SIGKILL);
-  if (const auto job = jobs_.find(id); job != jobs_.end()) {
-    (void)job->second.guard->signal(SIGKILL);
-  }
+  if (const auto job = jobs_.find(id); job != jobs_.end()) job->second.kill();
 }
 
 Status Agent::lookForEnd(int id, launch::Process& rank) {
@@ -343,39 +346,17 @@ Status Agent::lookForEnd(int id, launch::Process& rank) {
   return tell(wire::RankEnded{id, ended->toString()});
 }
 
-Status Agent::relay(int id, Job& job) {
-  while (!job.spoken) {
-    Result<std::optional<json>> message = job.guard->messages().receive();
-    if (!message.ok()) return sayLastWord(id, job, howItEnded(*job.guard));
-    if (!*message) return okStatus();
-    auto said = spoken<wire::FromGuard>(**message);
-    if (!said.ok()) {
-      (void)job.guard->signal(SIGKILL);  // so that nothing is written any more
-      (void)howItEnded(*job.guard);
-      return sayLastWord(id, job, said.status().message());
-    }
-    job.spoken = std::holds_alternative<wire::GuardFinished>(*said) ||
-                 std::holds_alternative<wire::GuardError>(*said);
-    RETURN_IF_ERROR(tell(wire::GuardSaid{id, std::move(*said)}));
-  }
-  return sendOutput(id, job);
+Status Agent::tellAfterCounters(const wire::FromAgent& message) {
+  if (counters_ && counters_->isOld(now())) RETURN_IF_ERROR(tellCounters());
+  return tell(message);
 }
 
-Status Agent::sayLastWord(int id, Job& job, const std::string& why) {
-  job.spoken = true;
-  RETURN_IF_ERROR(tell(wire::GuardSaid{id, wire::Gone{why}}));
-  return sendOutput(id, job);
-}
-
-Status Agent::sendOutput(int id, const Job& job) {
-  if (!job.read) return okStatus();
-  wire::JobOutput output{.job = id};
-  for (const wire::GuardedProgram& program : job.programs.programs) {
-    output.programs.push_back({fileText(program.stdoutPath), fileText(program.stderrPath)});
-    ::unlink(program.stdoutPath.c_str());
-    ::unlink(program.stderrPath.c_str());
-  }
-  return tell(output);
+Status Agent::shareFolder(const wire::ShareFolder& message) {
+  if (!message.first) return seeSharedFolder(message.folder, message.token);
+  shared_.reset();
+  ASSIGN_OR_RETURN(JobFolder made, makeSharedFolder(message.folder, message.token));
+  shared_.emplace(std::move(made));
+  return okStatus();
 }
 
 Status Agent::tellHolder(const wire::TellHolder& message) {
@@ -409,7 +390,7 @@ Status Agent::relayHolder(int id, launch::Process& holder) {
   for (;;) {
     const Result<std::optional<json>> message = holder.messages().receive();
     if (message.ok() && !*message) return okStatus();
-    auto said = message.ok() ? spoken<wire::FromHolder>(**message)
+    auto said = message.ok() ? wire::spoken<wire::FromHolder>(**message)
                              : Result<wire::FromHolder>(message.status());
     if (!said.ok()) {
       faults_.erase(id);  // which takes the fault back

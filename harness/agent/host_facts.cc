@@ -135,6 +135,19 @@ std::string reachedFrom() {
   return client.substr(0, client.find('%'));  // of a link: without its interface
 }
 
+Bytes privateMemoryIn(std::string_view text) {
+  constexpr Bytes kKilobyte = 1024;
+  Bytes sum = 0;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    Bytes kilobytes = 0;
+    if (words >> name >> kilobytes && name.starts_with("Private_")) sum += kilobytes * kKilobyte;
+  }
+  return sum;
+}
+
 Result<wire::HostFacts> readHostFacts() {
   wire::HostFacts facts;
   utsname system{};
@@ -142,10 +155,13 @@ Result<wire::HostFacts> readHostFacts() {
   facts.hostname = system.nodename;
   facts.kernel = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
   facts.bootId = firstLine(fileText("/proc/sys/kernel/random/boot_id"));
+  facts.agentMemory = privateMemoryIn(fileText("/proc/self/smaps_rollup"));
   facts.cores = static_cast<int>(std::thread::hardware_concurrency());
   facts.defaultRoute = defaultRouteIn(fileText("/proc/thread-self/net/route"));
   const char* const connection = std::getenv("SSH_CONNECTION");
   if (connection != nullptr) facts.reachedAt = reachedAt(connection);
+  const char* const temporary = std::getenv("TMPDIR");
+  facts.temporary = temporary != nullptr && *temporary == '/' ? temporary : "/tmp";
 
   ASSIGN_OR_RETURN(const UniqueFd network, netlink::currentNamespace());
   ASSIGN_OR_RETURN(netlink::Socket socket, netlink::Socket::open(network.get()));

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <limits>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/limits.h"
@@ -56,8 +57,11 @@ Result<std::optional<std::string>> RelayedRank::pump(int job, const Tell& tell) 
   // Looked at first: what it has said before its end is all there then.
   ASSIGN_OR_RETURN(const std::optional<launch::ExitStatus> ended, process_.tryWait());
   RETURN_IF_ERROR(passMessages(job, tell, ended ? kAllMessages : kMessagesAtOnce));
-  RETURN_IF_ERROR(passLog(tell, ended ? kLargestPipe : kLoggedAtOnce));
+  RETURN_IF_ERROR(passLog(job, tell, ended ? kLargestPipe : kLoggedAtOnce));
   if (!ended) return std::optional<std::string>();
+  if (const std::string rest = logged_.rest(); !rest.empty()) {
+    RETURN_IF_ERROR(tell(wire::Logged{job, rest}));
+  }
   return std::optional(broken_.empty() ? ended->toString() : broken_);
 }
 
@@ -79,14 +83,15 @@ Status RelayedRank::passMessages(int job, const Tell& tell, int most) {
   return okStatus();
 }
 
-Status RelayedRank::passLog(const Tell& tell, std::size_t most) {
+Status RelayedRank::passLog(int job, const Tell& tell, std::size_t most) {
   std::array<char, 4096> bytes;
   for (std::size_t passed = 0; log_ && passed < most;) {
     const ssize_t size = ::read(log_.get(), bytes.data(), bytes.size());
     if (size > 0) {
       passed += static_cast<std::size_t>(size);
-      RETURN_IF_ERROR(
-          tell(wire::Logged{std::string(bytes.data(), static_cast<std::size_t>(size))}));
+      const std::string_view now =
+          logged_.add(std::string_view(bytes.data(), static_cast<std::size_t>(size)));
+      if (!now.empty()) RETURN_IF_ERROR(tell(wire::Logged{job, std::string(now)}));
     } else if (size == 0) {
       log_.reset();
     } else if (errno != EINTR) {

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "base/unique_fd.h"
+#include "harness/agent/capped_log.h"
 #include "harness/launch/process.h"
 #include "wire/agent.h"
 
@@ -42,10 +43,11 @@ class RelayedRank {
   RelayedRank(launch::Process process, UniqueFd log)
       : process_(std::move(process)), log_(std::move(log)) {}
   Status passMessages(int job, const Tell& tell, int most);
-  Status passLog(const Tell& tell, std::size_t most);
+  Status passLog(int job, const Tell& tell, std::size_t most);
 
   launch::Process process_;
   UniqueFd log_;
+  CappedLog logged_;
   bool more_ = false;
   bool silent_ = false;  // it has closed its messages, or says what nobody understands
   std::string broken_;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <initializer_list>
+
 namespace faultline::cli {
 
 /// Exit codes of the program, as the contract of the command line states them.

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "harness/cli/cli.h"
+#include "harness/cli/cluster_look.h"
 #include "harness/cli/machine_checks.h"
 #include "harness/cli/output.h"
 
@@ -101,10 +102,21 @@ CLI::App* addDoctorCommand(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand(
       "doctor", "Say what this machine can do, and what each missing thing costs");
   const auto json = std::make_shared<bool>(false);
+  const auto cluster = std::make_shared<std::string>();
+  command
+      ->add_option("--cluster", *cluster,
+                   "File with a section `cluster` of hosts: look at each of them instead, before a "
+                   "first run")
+      ->type_name("FILE");
   addJsonFlag(*command, *json);
-  setFooter(*command, "", {"faultline doctor", "faultline doctor --json"},
-            "0 whatever it finds, 2 usage mistake");
-  command->callback([json, &exit_code] { exit_code = diagnose(*json); });
+  setFooter(
+      *command, "",
+      {"faultline doctor", "faultline doctor --json", "faultline doctor --cluster my_hosts.yaml"},
+      "0 whatever it finds, 2 usage mistake; with --cluster 3 when a host, or their rails, "
+      "cannot be used");
+  command->callback([json, cluster, &exit_code] {
+    exit_code = cluster->empty() ? diagnose(*json) : lookAtCluster(*cluster, *json);
+  });
   return command;
 }
 

@@ -1,7 +1,6 @@
 #include "harness/cli/host_injection.h"
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "base/printable.h"
 #include "base/units.h"
+#include "base/user_name.h"
 #include "harness/cli/carry_out.h"
 #include "harness/cli/cli.h"
 #include "harness/cli/inject_target.h"
@@ -31,12 +31,6 @@ namespace {
 constexpr std::string_view kInject = "inject";
 constexpr std::string_view kHostExample = "eth1";
 constexpr Duration kRescuePatience = 30s;
-std::string userName() {
-  // Of who has called sudo: root is everybody.
-  if (const char* const caller = std::getenv("SUDO_USER"); caller != nullptr) return caller;
-  const passwd* const user = ::getpwuid(::getuid());
-  return user != nullptr ? user->pw_name : fmt::format("{}", ::getuid());
-}
 
 /// In which job it is: that of the scheduler, or else whatever this user does.
 std::string jobName(const std::string& user) {

@@ -2,13 +2,10 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -181,17 +178,6 @@ std::string ncclVersion(std::string& problem) {
   return fmt::format("{}.{}.{}", major, rest / 100, rest % 100);
 }
 
-/// The first of `names` that is on the PATH.
-std::string firstProgram(std::initializer_list<const char*> names) {
-  const char* const path = std::getenv("PATH");
-  for (const char* const name : names) {
-    if (std::string found = findProgram(name, path == nullptr ? "" : path); !found.empty()) {
-      return found;
-    }
-  }
-  return "";
-}
-
 /// What is to be said of the interfaces that a job over NCCL with the plugin would use, with the
 /// variables that are set.
 void addNetwork(std::vector<MachineCheck>& checks) {
@@ -271,12 +257,6 @@ void addLab(std::vector<MachineCheck>& checks) {
       "FAULTLINE_COUNTERS and FAULTLINE_TRACE: what a job did about its NICs",
       "the plugin does not begin", "name files in folders that are there on each node, or none");
   addNetwork(checks);
-  add("MPI", firstProgram({"mpirun", "mpiexec"}), "neither mpirun nor mpiexec is on the PATH",
-      "starting ranks on real machines through MPI (planned)",
-      "ranks are processes on this machine", "install openmpi-bin or another MPI");
-  add("Slurm", firstProgram({"srun"}), "srun is not on the PATH",
-      "starting ranks on a Slurm cluster (planned)", "ranks are processes on this machine",
-      "use a login node of a Slurm cluster");
 }
 
 /// Whether users can have faults of this host's interfaces.
@@ -295,20 +275,6 @@ void addFaultService(std::vector<MachineCheck>& checks) {
 }
 
 }  // namespace
-
-std::string findProgram(std::string_view name, std::string_view path) {
-  while (!path.empty()) {
-    const std::string_view folder = path.substr(0, path.find(':'));
-    path.remove_prefix(std::min(path.size(), folder.size() + 1));
-    const fs::path candidate = fs::path(folder) / name;
-    std::error_code ignored;
-    if (!folder.empty() && fs::is_regular_file(candidate, ignored) &&
-        ::access(candidate.c_str(), X_OK) == 0) {
-      return candidate.string();
-    }
-  }
-  return "";
-}
 
 std::vector<MachineCheck> checkMachine() {
   const std::span<const site::Kind* const> kinds = site::kinds();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "harness/site/machine_check.h"
@@ -18,8 +17,5 @@ std::vector<MachineCheck> checkMachine();
 
 /// All that the quick start needs is there. Pure.
 bool canRunQuickstart(const std::vector<MachineCheck>& checks);
-
-/// The first executable file of that name in the folders of `path` (as $PATH), or "".
-std::string findProgram(std::string_view name, std::string_view path);
 
 }  // namespace faultline::cli

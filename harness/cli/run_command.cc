@@ -12,6 +12,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/log.h"
 #include "base/printable.h"
@@ -198,7 +199,7 @@ Status settle(run::OutputFolder& folder, bool whole, const std::string& director
   return okStatus();
 }
 
-int runOne(const scenario::Scenario& scenario, const std::string& file, const RunOptions& options,
+int runOne(scenario::Scenario scenario, const std::string& file, const RunOptions& options,
            const std::string& out, bool keep, std::optional<Duration> budget,
            launch::Privileges privileges, run::Interrupt& interrupt, Json& documents) {
   const Result<std::string> directory = makeDirectory(out, scenario.name);
@@ -215,17 +216,21 @@ int runOne(const scenario::Scenario& scenario, const std::string& file, const Ru
   if (options.failFast) {
     isHopeless = [&](const reports::Run& run) { return run::isHopeless(scenario, run); };
   }
+  const run::ExperimentOptions experiment{
+      .folder = *folder,
+      .scenarioFile = file,
+      .transcript = options.transcript,
+      .keep = keep,
+      .progress = [&](const std::string& line) { progress.print(line); },
+      .moment = [&](const run::Moment& moment) { progress.show(moment); },
+      .isHopeless = isHopeless,
+      .budget = budget};
+  const TimePoint began = now();
+  const Status found = run::findRails(
+      scenario, interrupt, [](const std::string& line) { std::cerr << printable(line) << '\n'; });
   run::ExperimentOutcome outcome =
-      run::runExperiment(scenario,
-                         {.folder = *folder,
-                          .scenarioFile = file,
-                          .transcript = options.transcript,
-                          .keep = keep,
-                          .progress = [&](const std::string& line) { progress.print(line); },
-                          .moment = [&](const run::Moment& moment) { progress.show(moment); },
-                          .isHopeless = isHopeless,
-                          .budget = budget},
-                         interrupt);
+      found.ok() ? run::runExperiment(scenario, experiment, interrupt)
+                 : run::notBegun(scenario, experiment, found, interrupt.pending(), began);
   progress.clear();
   const reports::ScenarioResult result =
       run::analyse(scenario, std::move(outcome.runs), std::move(outcome.facts));
@@ -322,8 +327,19 @@ int runScenario(const RunOptions& options) {
     return fail("run", status, kExitCannotRun);
   }
   // Before anything is written: as root of a namespace of our own we still are the user outside.
-  const bool needed = std::ranges::any_of(
-      scenarios, [](const auto& scenario) { return scenario.cluster.kind->takesPrivileges; });
+  const auto takes = [](const auto& scenario) { return scenario.cluster.kind->takesPrivileges; };
+  const bool needed = std::ranges::any_of(scenarios, takes);
+  const auto other = std::ranges::find_if_not(scenarios, takes);
+  if (needed && other != scenarios.end() && launch::wouldLeaveNetwork()) {
+    const auto place = static_cast<std::size_t>(other - scenarios.begin());
+    return fail("run",
+                errorf(Code::kInvalidArgument,
+                       "{} needs the network of this machine, as its cluster is of kind {}, and "
+                       "others of these scenarios need one of their own, which this program enters "
+                       "for good when it is not root: run them by two commands, or as root",
+                       options.files[place], other->cluster.kind->name),
+                kExitUsage);
+  }
   const auto privileges = needed ? launch::enterPrivileges() : launch::Privileges::kRoot;
   if (!privileges.ok()) return fail("run", privileges.status(), kExitCannotRun);
   auto interrupt = run::Interrupt::watch();
@@ -337,18 +353,9 @@ int runScenario(const RunOptions& options) {
     // What is left of the time is for all that are left, in equal parts.
     std::optional<Duration> part;
     if (budget) part = (*budget - (now() - began)) / static_cast<int>(scenarios.size() - i);
-    const Status found = run::findRails(scenarios[i], *interrupt, [](const std::string& line) {
-      std::cerr << printable(line) << '\n';
-    });
-    if (!found.ok()) {
-      worst = worseExit(
-          worst, interrupt->pending() ? kExitInterrupted : fail("run", found, kExitCannotRun));
-      if (interrupt->pending() || options.failFast) break;
-      continue;
-    }
     // All files could be read, or we would not be here.
-    const int code = runOne(scenarios[i], options.files[i], options, directories[i], keep, part,
-                            *privileges, *interrupt, documents);
+    const int code = runOne(std::move(scenarios[i]), options.files[i], options, directories[i],
+                            keep, part, *privileges, *interrupt, documents);
     worst = worseExit(worst, code);
     if (code == kExitInterrupted || (options.failFast && code != kExitOk)) break;
   }
@@ -376,9 +383,11 @@ CLI::App* addRunCommand(CLI::App& app, int& exitCode) {
       ->delimiter(',')
       ->allow_extra_args(false);  // or it would swallow the files that follow
   command
-      ->add_option("--cluster", options->cluster,
-                   "File with a section `cluster` alone, which takes the place of the scenarios' "
-                   "own: run them there")
+      ->add_option(
+          "--cluster", options->cluster,
+          "File with a section `cluster` alone, which takes the place of the scenarios' "
+          "own: run them there. Or a launcher with the hosts of the allocation (slurm), or "
+          "with these (ssh:n1,n2)")
       ->type_name("FILE");
   command->add_option("--repeat", options->repeat, "Blocks, instead of the scenario's `repeat`");
   command->add_option("--seed", options->seed, "Seed, instead of the scenario's");

@@ -53,7 +53,9 @@ constexpr std::array kRows{
     Row{"groups", "", "nodes that run it, as torchrun's --nnodes",
         [](const Source& s) { return text(static_cast<int>(s.place.nodes.size())); }},
     Row{"rails", "", "NICs of each node",
-        [](const Source& s) { return text(static_cast<int>(s.network.railInterfaces.size())); }},
+        [](const Source& s) {
+          return text(static_cast<int>(s.network.rails[s.place.node].size()));
+        }},
     Row{"master_address", "MASTER_ADDR", "management address of the first node that runs it",
         [](const Source& s) { return s.network.management[s.place.nodes.front()]; }},
     Row{"master_port", "MASTER_PORT", "a port there that nobody of ours uses",
@@ -63,9 +65,9 @@ constexpr std::array kRows{
     Row{"addresses", "", "those of all nodes, with commas between",
         [](const Source& s) { return joined(s.network.management); }},
     Row{"interface", "", "the node's interface to the management network",
-        [](const Source& s) { return s.network.managementInterface; }},
+        [](const Source& s) { return s.network.managementInterfaces[s.place.node]; }},
     Row{"interfaces", "", "those of its rails, with commas between",
-        [](const Source& s) { return joined(s.network.railInterfaces); }},
+        [](const Source& s) { return joined(s.network.railInterfaces[s.place.node]); }},
     Row{"output", "", "folder of the process, for files",
         [](const Source& s) { return s.place.output; }},
     Row{"progress", "", "the process's file of 'progress', if there is to be one",

@@ -14,10 +14,10 @@ namespace faultline::command {
 
 /// How the nodes of a cluster find each other.
 struct NetworkNames {
-  std::vector<std::string> management;          ///< address, by node
-  std::vector<std::vector<std::string>> rails;  ///< address, by node and rail
-  std::string managementInterface;
-  std::vector<std::string> railInterfaces;  ///< by rail, the same on each node
+  std::vector<std::string> management;                   ///< address, by node
+  std::vector<std::vector<std::string>> rails;           ///< address, by node and rail
+  std::vector<std::string> managementInterfaces;         ///< by node
+  std::vector<std::vector<std::string>> railInterfaces;  ///< by node and rail
 };
 
 /// One process, and the job that it is a part of.

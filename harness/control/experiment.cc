@@ -51,7 +51,41 @@ bool isTooLate(const scenario::Scenario& scenario, const std::vector<PlannedRun>
   return block && behind && *block + *behind > budget_left;
 }
 
+/// UTC, as result.json has it.
+std::string timeOfDay() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+/// A line of log.txt.
+void logTo(int fd, Duration at, const std::string& line) {
+  const std::string entry = fmt::format("{:10.3f} s  {}\n", toSeconds(at), printable(line));
+  (void)!write(fd, entry.data(), entry.size());
+}
+
+UniqueFd openLog(const OutputFolder& folder) {
+  return UniqueFd(open(folder.logPath().c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
+}
+
 }  // namespace
+
+ExperimentOutcome notBegun(const scenario::Scenario& scenario, const ExperimentOptions& options,
+                           const Status& why, bool interrupted, TimePoint began) {
+  const Duration taken = now() - began;
+  ExperimentOutcome outcome;
+  outcome.facts = {.scenario_file = options.scenarioFile,
+                   .started_at = timeOfDay(),
+                   .duration_ms = toMilliseconds(taken),
+                   .blocks = scenario.repeat,
+                   .interrupted = interrupted,
+                   .environment = describeEnvironment({})};
+  if (interrupted) return outcome;
+  outcome.benchError =
+      Status(why.code(), fmt::format("{}, {:.2f} s after the start, before the first run",
+                                     why.message(), toSeconds(taken)));
+  outcome.facts.bench_error = outcome.benchError.message();
+  logTo(openLog(options.folder).get(), taken, outcome.facts.bench_error);
+  return outcome;
+}
 
 ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
                                 const ExperimentOptions& options, Interrupt& interrupt) {
@@ -59,18 +93,14 @@ ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
   ExperimentOutcome outcome;
   std::vector<RecordedRun>& runs = outcome.runs;
   ExperimentFacts& facts = outcome.facts;
-  facts = {.scenario_file = options.scenarioFile,
-           .started_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
-           .blocks = scenario.repeat};
+  facts = {
+      .scenario_file = options.scenarioFile, .started_at = timeOfDay(), .blocks = scenario.repeat};
 
-  const std::string logPath = options.folder.logPath();
-  const UniqueFd log(open(logPath.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
-  if (!log) outcome.benchError = Status::fromErrno(errno, "open the log " + logPath);
-  const auto note = [&](const std::string& line) {
-    const std::string entry =
-        fmt::format("{:10.3f} s  {}\n", toSeconds(now() - began), printable(line));
-    (void)!write(log.get(), entry.data(), entry.size());
-  };
+  const UniqueFd log = openLog(options.folder);
+  if (!log) {
+    outcome.benchError = Status::fromErrno(errno, "open the log " + options.folder.logPath());
+  }
+  const auto note = [&](const std::string& line) { logTo(log.get(), now() - began, line); };
   const auto say = [&](const std::string& line) {
     options.progress(printable(line));
     note(line);

@@ -64,4 +64,9 @@ struct ExperimentOutcome {
 ExperimentOutcome runExperiment(const scenario::Scenario& scenario,
                                 const ExperimentOptions& options, Interrupt& interrupt);
 
+/// What is worth a result, too, where nothing could be begun, `why` not or because it was
+/// interrupted. `began`: when it was tried.
+ExperimentOutcome notBegun(const scenario::Scenario& scenario, const ExperimentOptions& options,
+                           const Status& why, bool interrupted, TimePoint began);
+
 }  // namespace faultline::run

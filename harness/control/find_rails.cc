@@ -12,7 +12,9 @@ Status findRails(scenario::Scenario& scenario, Interrupt& interrupt,
                  const std::function<void(const std::string& line)>& say) {
   scenario::Cluster& cluster = scenario.cluster;
   if (!cluster.kind->findsRails) return okStatus();
-  ASSIGN_OR_RETURN(const auto built, cluster.kind->make(scenario::specOf(cluster)));
+  site::ClusterSpec spec = scenario::specOf(cluster);
+  spec.run = scenario.name;
+  ASSIGN_OR_RETURN(const auto built, cluster.kind->make(spec));
   const GiveUp giveUp = [&] { return interrupt.pending(); };
   RETURN_IF_ERROR(built->build(giveUp));
   cluster.rails = built->rails();

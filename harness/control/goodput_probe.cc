@@ -39,17 +39,21 @@ struct Probe {
   GiveUp giveUp{};
 
   static Result<Probe> start(site::Cluster& cluster, int node, const std::string& program,
-                             std::vector<std::string> arguments, const std::string& out, int logFd,
-                             const GiveUp& giveUp) {
+                             std::vector<std::string> arguments, const std::string& folder,
+                             const std::string& name, int logFd, const GiveUp& giveUp) {
+    const std::string there = cluster.folderThere(node, folder);
+    const std::string printed = fmt::format("{}/{}", there, name);
     site::GuardProcess process;
     process.node = node;
+    process.folder = folder;
     process.job.outputLimit = kMostReport;
-    process.job.programs.push_back({.executable = program,
+    // Elsewhere it is looked for by its name.
+    process.job.programs.push_back({.executable = there == folder ? program : "",
                                     .arguments = std::move(arguments),
-                                    .stdoutPath = out,
-                                    .stderrPath = out + ".err"});
+                                    .stdoutPath = printed,
+                                    .stderrPath = printed + ".err"});
     ASSIGN_OR_RETURN(auto guard, cluster.startGuards({process}, logFd));
-    return Probe{std::move(guard), out, giveUp};
+    return Probe{std::move(guard), fmt::format("{}/{}", folder, name), giveUp};
   }
 
   /// Waits for its end.
@@ -91,21 +95,20 @@ Result<BitsPerSecond> measureWithOnePair(site::Cluster& cluster, const std::stri
   ASSIGN_OR_RETURN(Probe server, Probe::start(cluster, kServer, program,
                                               {name, "--server", "--one-off", "--json",
                                                "--interval", kInterval, "--bind", to},
-                                              folder + "/server.json", logFd, giveUp));
-  const std::string told = folder + "/client.json";
+                                              folder, "server.json", logFd, giveUp));
   const TimePoint deadline = now() + kBudget;
   for (int attempt = 0; attempt < kAttempts && now() < deadline; ++attempt) {
     ASSIGN_OR_RETURN(Probe client, Probe::start(cluster, kClient, program,
                                                 {name, "--client", to, "--bind", from, "--time",
                                                  kSeconds, "--json", "--connect-timeout", "1000"},
-                                                told, logFd, giveUp));
+                                                folder, "client.json", logFd, giveUp));
     ASSIGN_OR_RETURN(const launch::ExitStatus ended, client.finish());
     if (!ended.ok()) continue;
     RETURN_IF_ERROR(server.finish().status());
     return goodputOf(fileText(server.out));
   }
   return errorf(Code::kUnavailable, "iperf3 could not connect {} with {}: {}", from, to,
-                fileText(told).substr(0, 300));
+                fileText(folder + "/client.json").substr(0, 300));
 }
 
 }  // namespace

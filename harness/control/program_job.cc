@@ -18,6 +18,7 @@
 #include "harness/control/told_numbers.h"
 #include "harness/launch/process.h"
 #include "harness/record/command_record.h"
+#include "harness/site/kind.h"
 
 namespace faultline::run {
 namespace {
@@ -60,7 +61,9 @@ class ProgramJob final : public Job {
   void record(const RunEvent& event) override { record_.add(event); }
 
  private:
+  Status plan();
   Status prepareFolders();
+  std::vector<site::WrittenFile> writtenFiles(int rank) const;
   Status resolvePrograms();
   void prepareRecovery();
   Status askToEnd();
@@ -113,16 +116,23 @@ ProgramPlan::Process& ProgramJob::processOf(std::size_t guard, std::size_t progr
   return plan_.processes[guard * static_cast<std::size_t>(command_.perNode) + program];
 }
 
-Status ProgramJob::prepareFolders() {
-  std::error_code error;
+Status ProgramJob::plan() {
   ASSIGN_OR_RETURN(
-      plan_, planPrograms(scenario_, planned_, folder(), networkNames(run_.cluster->network())));
+      plan_, planPrograms(scenario_, planned_, folder(), networkNames(run_.cluster->network()),
+                          [this](int node, const std::string& folder) {
+                            return run_.cluster->folderThere(node, folder);
+                          }));
+  return okStatus();
+}
+
+Status ProgramJob::prepareFolders() {
   // What an earlier run left would be taken for this one's.
   RETURN_IF_ERROR(run_.options.folder.makeFolder(folderName()));
   for (const ProgramPlan::Process& process : plan_.processes) {
-    if (!error) std::filesystem::create_directories(process.folder, error);
+    std::error_code error;
+    std::filesystem::create_directories(process.folder, error);
+    if (error) return errorf(Code::kIo, "create an empty folder {}: {}", folder(), error.message());
   }
-  if (error) return errorf(Code::kIo, "create an empty folder {}: {}", folder(), error.message());
   return okStatus();
 }
 
@@ -141,8 +151,11 @@ Status ProgramJob::resolvePrograms() {
 }
 
 Status ProgramJob::prepare() {
+  // What is not known before the cluster is built is looked for there, too.
+  if (scenario_.cluster.kind->findsRails) return okStatus();
+  RETURN_IF_ERROR(plan());
   RETURN_IF_ERROR(prepareFolders());
-  return resolvePrograms();
+  return scenario_.cluster.kind->sharesFolder ? resolvePrograms() : okStatus();
 }
 
 void ProgramJob::prepareRecovery() {
@@ -157,7 +170,25 @@ void ProgramJob::prepareRecovery() {
   rebuildings_.emplace(command_.processes(), mode == baseline::kShrinkMode);
 }
 
+/// Besides what they print: what a process of that number tells by.
+std::vector<site::WrittenFile> ProgramJob::writtenFiles(int rank) const {
+  const auto own = [&](std::string_view file) { return fmt::format("rank{}/{}", rank, file); };
+  std::vector<site::WrittenFile> files;
+  if (!command_.progress.empty()) files.push_back({own(command_.progress), wire::Bringing::kLines});
+  if (recovery_) files.push_back({own(baseline::kRecoveryFile), wire::Bringing::kLines});
+  std::set<std::string> numbers;
+  for (const command::Metric& metric : command_.metrics) {
+    if (!metric.json.empty()) numbers.insert(metric.json);
+  }
+  for (const std::string& file : numbers) files.push_back({own(file), wire::Bringing::kAtEnd});
+  return files;
+}
+
 Status ProgramJob::begin() {
+  if (scenario_.cluster.kind->findsRails) {
+    RETURN_IF_ERROR(plan());
+    RETURN_IF_ERROR(prepareFolders());
+  }
   std::vector<std::string> files;
   for (const ProgramPlan::Process& process : plan_.processes) files.push_back(process.progress);
   progress_.emplace(std::move(files));
@@ -167,8 +198,13 @@ Status ProgramJob::begin() {
     site::GuardProcess& guard = guards.emplace_back();
     guard.node = command_.nodes[index];
     guard.job.outputLimit = kMostOutput;
+    guard.folder = folder();
     for (int local = 0; local < command_.perNode; ++local) {
-      guard.job.programs.push_back(processOf(index, static_cast<std::size_t>(local)).program);
+      const ProgramPlan::Process& process = processOf(index, static_cast<std::size_t>(local));
+      guard.job.programs.push_back(process.program);
+      guard.needs.insert(guard.needs.end(), process.needs.begin(), process.needs.end());
+      const std::vector<site::WrittenFile> written = writtenFiles(process.rank);
+      guard.files.insert(guard.files.end(), written.begin(), written.end());
     }
   }
   ASSIGN_OR_RETURN(run_.processes, run_.cluster->startGuards(guards, run_.options.logFd));
@@ -355,7 +391,8 @@ void ProgramJob::readNumbers() {
 
 /// Into the log: the end of what it printed. Some of it may still be on its way.
 void ProgramJob::logOutput(const ProgramPlan::Process& process) {
-  for (const std::string& file : {process.program.stderrPath, process.program.stdoutPath}) {
+  for (const char* name : {kStderrFile, kStdoutFile}) {
+    const std::string file = fmt::format("{}/{}", process.folder, name);
     const std::string text = lastLines(file);
     if (text.empty()) continue;
     const std::string entry = printable(fmt::format("the end of {}:\n{}", file, text)) + "\n";

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <set>
+#include <sstream>
 
 #include "harness/baseline/nccl_variables.h"
 #include "harness/launch/executable.h"
@@ -14,6 +18,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* kVerbsShim = "libfaultline-verbs.so";
 constexpr const char* kVerbsShimFolder = "injector/verbs/shim";
+constexpr const char* kShimVariable = "FAULTLINE_VERBS_SHIM";  // that every process has
+/// Variables with libraries that a program loads.
+constexpr std::array kLoaded{"LD_PRELOAD", "NCCL_NET_PLUGIN", "NCCL_IBVERBS_LIB", "MSCCLPP_IBV_SO"};
 
 /// Variables that are always there, the workload's, those of the row's kind, the row's own: each
 /// may replace those before it.
@@ -30,22 +37,51 @@ Result<std::map<std::string, std::string>> environmentOf(
   return environment;
 }
 
+/// What a program is told to load, by its path, and the shim, where it is told of that.
+std::vector<std::string> librariesOf(const wire::GuardedProgram& program, const std::string& shim) {
+  std::set<std::string> found;
+  for (const char* name : kLoaded) {
+    const auto variable = program.environment.find(name);
+    if (variable == program.environment.end()) continue;
+    // As the loader takes them: with blanks or colons between.
+    std::string words = variable->second;
+    std::ranges::replace(words, ':', ' ');
+    std::istringstream all(words);
+    for (std::string word; all >> word;) {
+      if (word.starts_with('/')) found.insert(word);
+    }
+  }
+  const auto tells = [&](const std::string& text) {
+    return !shim.empty() && text.find(shim) != std::string::npos;
+  };
+  const bool told = std::ranges::any_of(program.arguments, tells) ||
+                    std::ranges::any_of(program.environment, [&](const auto& variable) {
+                      return variable.first != kShimVariable && tells(variable.second);
+                    });
+  if (told) found.insert(shim);
+  return {found.begin(), found.end()};
+}
+
 }  // namespace
 
 command::NetworkNames networkNames(const std::vector<site::NodeNetwork>& network) {
   command::NetworkNames names;
-  names.managementInterface = network.front().management.interface;
-  for (const site::Nic& nic : network.front().rails) names.railInterfaces.push_back(nic.interface);
   for (const site::NodeNetwork& node : network) {
     names.management.push_back(node.management.address);
+    names.managementInterfaces.push_back(node.management.interface);
     std::vector<std::string>& addresses = names.rails.emplace_back();
-    for (const site::Nic& nic : node.rails) addresses.push_back(nic.address);
+    std::vector<std::string>& interfaces = names.railInterfaces.emplace_back();
+    for (const site::Nic& nic : node.rails) {
+      addresses.push_back(nic.address);
+      interfaces.push_back(nic.interface);
+    }
   }
   return names;
 }
 
 Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const PlannedRun& planned,
-                                 const std::string& folder, const command::NetworkNames& network) {
+                                 const std::string& folder, const command::NetworkNames& network,
+                                 const FolderThere& there) {
   const command::Command& command = scenario.workload.command;
   const std::string shim = launch::findOwnLibrary(kVerbsShim, kVerbsShimFolder);
   ProgramPlan plan;
@@ -54,16 +90,19 @@ Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const Plann
     process.rank = rank;
     process.node = command.nodes[rank / command.perNode];
     process.folder = fmt::format("{}/rank{}", folder, rank);
+    const std::string own = fmt::format("{}/rank{}", there(process.node, folder), rank);
+    std::string progress;
     if (!command.progress.empty()) {
       process.progress = (fs::path(process.folder) / command.progress).string();
+      progress = (fs::path(own) / command.progress).string();
     }
     const auto variables = command::variablesOf({.rank = rank,
                                                  .node = process.node,
                                                  .localRank = rank % command.perNode,
                                                  .nodes = command.nodes,
                                                  .perNode = command.perNode,
-                                                 .output = process.folder,
-                                                 .progress = process.progress,
+                                                 .output = own,
+                                                 .progress = progress,
                                                  .strategy = planned.strategy->name,
                                                  .block = planned.block,
                                                  .seed = scenario.seed,
@@ -76,8 +115,11 @@ Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const Plann
     ASSIGN_OR_RETURN(program.environment, environmentOf(command, *planned.strategy, variables));
     ASSIGN_OR_RETURN(program.workingDirectory,
                      command::expand(command.workingDirectory, variables));
-    program.stdoutPath = fmt::format("{}/{}", process.folder, kStdoutFile);
-    program.stderrPath = fmt::format("{}/{}", process.folder, kStderrFile);
+    // Elsewhere ours means nothing.
+    if (program.workingDirectory.empty() && own != process.folder) program.workingDirectory = own;
+    program.stdoutPath = fmt::format("{}/{}", own, kStdoutFile);
+    program.stderrPath = fmt::format("{}/{}", own, kStderrFile);
+    process.needs = librariesOf(program, shim);
   }
   return plan;
 }

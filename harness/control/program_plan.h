@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,10 @@ struct ProgramPlan {
   struct Process {
     int rank = 0;
     int node = 0;
-    std::string folder;    ///< absolute
-    std::string progress;  ///< absolute; empty: none
+    std::string folder;    ///< absolute, here
+    std::string progress;  ///< absolute, here; empty: none
     wire::GuardedProgram program;
+    std::vector<std::string> needs;  ///< files that it is told of by their path here
   };
   std::vector<Process> processes;  ///< by rank
 };
@@ -33,9 +35,14 @@ struct ProgramPlan {
 /// How a cluster's nodes find each other.
 command::NetworkNames networkNames(const std::vector<site::NodeNetwork>& network);
 
-/// Everything about the processes but where their program is. `folder` is the run's own, absolute.
-/// Pure.
+/// Where the processes of a node find what is here in a folder, absolute both
+/// (Cluster::folderThere).
+using FolderThere = std::function<std::string(int node, const std::string& folder)>;
+
+/// Everything about the processes but where their program is. `folder` is the run's own, absolute,
+/// here. Pure.
 Result<ProgramPlan> planPrograms(const scenario::Scenario& scenario, const PlannedRun& planned,
-                                 const std::string& folder, const command::NetworkNames& network);
+                                 const std::string& folder, const command::NetworkNames& network,
+                                 const FolderThere& there);
 
 }  // namespace faultline::run

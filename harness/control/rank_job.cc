@@ -16,6 +16,7 @@
 #include "harness/record/run_events.h"
 #include "harness/record/run_record.h"
 #include "harness/record/transcript.h"
+#include "harness/site/kind.h"
 #include "harness/workload/rank_config.h"
 #include "wire/rank.h"
 
@@ -144,7 +145,7 @@ RankJob::~RankJob() {
 }
 
 Status RankJob::prepare() {
-  if (!strategy_.restarts) return okStatus();
+  if (!strategy_.restarts || !scenario_.cluster.kind->sharesFolder) return okStatus();
   // Those of a run that was killed would be taken for this one's.
   return run_.options.folder.makeFolder(checkpointsFolder(planned_.block));
 }
@@ -157,9 +158,11 @@ Status RankJob::startRanks(bool restart) {
   ended_.assign(ranks_, false);
   failure_.reset();
   jobKey_ = auth::JobKey::random();  // nothing of an earlier attempt means anything to this one
-  const RankSetup setup{
-      scenario_, planned_, run_.cluster->network(), run_.options.seed,
-      fmt::format("{}/{}", run_.options.folder.path(), checkpointsFolder(planned_.block))};
+  const std::string shared = run_.cluster->sharedFolder();
+  const RankSetup setup{scenario_, planned_, run_.cluster->network(), run_.options.seed,
+                        shared.empty() ? fmt::format("{}/{}", run_.options.folder.path(),
+                                                     checkpointsFolder(planned_.block))
+                                       : shared};
   std::vector<site::RankProcess> processes;
   for (int rank = 0; rank < ranks_; ++rank) {
     site::RankProcess& process = processes.emplace_back();

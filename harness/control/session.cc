@@ -21,6 +21,7 @@ site::ClusterSpec specOf(const scenario::Scenario& scenario, const std::string& 
   site::ClusterSpec spec = scenario::specOf(scenario.cluster);
   spec.ranksPerNode = scenario::placementOf(scenario).perNode;
   spec.folder = folder;
+  spec.run = scenario.name;
   return spec;
 }
 
@@ -139,9 +140,14 @@ Observed Session::observed() const {
 
 Result<SessionResult> Session::execute() {
   SessionResult result;
-  job_->note(event::Started{now()});  // until all processes are
+  const TimePoint started = now();
+  job_->note(event::Started{started});  // until all processes are
   Status status = setUp();
   const bool begun = status.ok();
+  if (!begun && status.code() == Code::kUnavailable) {  // a node is
+    status = Status(status.code(), fmt::format("{}, {:.2f} s after the run began to be set up",
+                                               status.message(), toSeconds(now() - started)));
+  }
   if (begun) status = loop();
   // What is left of it is enough for a result that says so.
   bool lost = begun && !status.ok() && !run_.cluster->lost().empty();

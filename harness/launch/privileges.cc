@@ -117,6 +117,8 @@ Status enterUserNamespace() {
   return okStatus();
 }
 
+bool wouldLeaveNetwork() { return !haveCapabilities() || !ownsNetwork(); }
+
 Result<Privileges> enterPrivileges() {
   RETURN_IF_ERROR(checkCalls(callsOfRuns()));
   RETURN_IF_ERROR(checkCalls(kCallsOfNamespaces));

@@ -29,6 +29,9 @@ Status explainUserNamespaceRefusal(int error, const UserNamespaceFacts& facts);
 /// before it has threads; there is no way back, and children inherit it.
 Result<Privileges> enterPrivileges();
 
+/// Whether enterPrivileges() would leave the network that this process is in. Changes nothing.
+bool wouldLeaveNetwork();
+
 /// The same without looking whether it is necessary.
 Status enterUserNamespace();
 

@@ -17,6 +17,7 @@
 
 #include "base/limits.h"
 #include "base/units.h"
+#include "harness/launch/privileges.h"
 
 namespace faultline::launch {
 namespace {
@@ -25,7 +26,7 @@ constexpr int kExitSpawnFailed = 127;  // as shells do
 
 /// What failed between fork and exec, told through a pipe that a successful exec closes.
 struct Failure {
-  enum Step : int { kParentGone, kNamespace, kDirectory, kDescriptors, kExecute } step;
+  enum Step : int { kParentGone, kUser, kNamespace, kDirectory, kDescriptors, kExecute } step;
   int error;
 };
 
@@ -33,6 +34,8 @@ const char* nameOf(Failure::Step step) {
   switch (step) {
     case Failure::kParentGone:
       return "the controller ended meanwhile";
+    case Failure::kUser:
+      return "be the same user in a user namespace of its own";
     case Failure::kNamespace:
       return "enter the node's namespace";
     case Failure::kDirectory:
@@ -54,9 +57,12 @@ struct Prepared {
   int namespace_fd;
   const char* working_directory;  ///< null: the caller's
   bool foreign;
+  bool survives;
   std::vector<int> descriptors;  ///< what becomes 0, 1, 2, ...
   int failure_fd;
   pid_t parent;  ///< as the child sees it
+  /// In a user namespace of its own: who it is there, and was outside.
+  std::string userMap{}, groupMap{};
 };
 
 [[noreturn]] void fail(const Prepared& prepared, Failure::Step step) {
@@ -113,17 +119,33 @@ void resetSignals(bool foreign) {
   ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
 }
 
+bool writeTo(const char* path, std::string_view text) {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  const bool written =
+      fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (fd >= 0) ::close(fd);
+  return written;
+}
+
 /// The child between fork and exec: only async-signal-safe calls.
 [[noreturn]] void runChild(Prepared& prepared) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (!prepared.survives) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (!prepared.userMap.empty()) {
+    // Without the first the kernel lets nobody but the privileged map groups (user_namespaces(7)).
+    (void)writeTo("/proc/self/setgroups", "deny");
+    if (!writeTo("/proc/self/uid_map", prepared.userMap) ||
+        !writeTo("/proc/self/gid_map", prepared.groupMap)) {
+      fail(prepared, Failure::kUser);
+    }
+  }
   // The controller may have died before that line.
   if (::getppid() != prepared.parent) fail(prepared, Failure::kParentGone);
   if (prepared.namespace_fd >= 0 && ::setns(prepared.namespace_fd, CLONE_NEWNET) != 0) {
     fail(prepared, Failure::kNamespace);
   }
   arrangeDescriptors(prepared);
+  if (prepared.foreign || prepared.survives) ::setsid();
   if (prepared.foreign) {
-    ::setsid();
     ::close(kLifelineFd);
     ::close(kMessagesFd);
   }
@@ -170,9 +192,10 @@ Result<Pipe> makePipe() {
 
 /// fork, or into a process namespace of its own, of which glibc does not know: other threads of the
 /// caller hold no lock of its (SpawnOptions::body).
-pid_t forkInto(bool own_process_namespace) {
+pid_t forkInto(bool own_process_namespace, bool own_user_namespace) {
   if (!own_process_namespace) return ::fork();
-  const unsigned long flags = CLONE_NEWPID | CLONE_NEWNS | SIGCHLD;
+  const unsigned long user = own_user_namespace ? CLONE_NEWUSER : 0;
+  const unsigned long flags = CLONE_NEWPID | CLONE_NEWNS | user | SIGCHLD;
   return static_cast<pid_t>(::syscall(SYS_clone, flags, nullptr, nullptr, nullptr, nullptr));
 }
 
@@ -220,6 +243,7 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
       options.namespace_fd,
       options.working_directory.empty() ? nullptr : options.working_directory.c_str(),
       options.foreign,
+      options.survives,
       {options.stdin_fd >= 0 ? options.stdin_fd : null.get(),
        options.stdout_fd >= 0 ? options.stdout_fd : STDOUT_FILENO,
        options.stderr_fd >= 0 ? options.stderr_fd : STDERR_FILENO, lifeline.read_end.get(),
@@ -229,7 +253,16 @@ Result<Process> Process::spawn(const SpawnOptions& options) {
   };
   prepared.descriptors.insert(prepared.descriptors.end(), options.inherited_fds.begin(),
                               options.inherited_fds.end());
-  const pid_t pid = forkInto(options.own_process_namespace);
+  pid_t pid = forkInto(options.own_process_namespace, /*own_user_namespace=*/false);
+  if (pid < 0 && options.own_process_namespace && errno == EPERM && ::geteuid() != 0) {
+    prepared.userMap = fmt::format("{0} {0} 1", ::geteuid());
+    prepared.groupMap = fmt::format("{0} {0} 1", ::getegid());
+    pid = forkInto(true, /*own_user_namespace=*/true);
+    if (pid < 0 && errno != EAGAIN) {
+      return explainUserNamespaceRefusal(errno, readUserNamespaceFacts())
+          .withContext("keep programs together in a process namespace");
+    }
+  }
   if (pid < 0 && options.own_process_namespace && errno != EAGAIN) {
     const int error = errno;
     constexpr const char* kAttempt = "start a process in namespaces of its own";
@@ -321,6 +354,12 @@ Status Process::signal(int number) {
     return Status::fromErrno(errno, fmt::format("signal process {}", pid_));
   }
   return okStatus();
+}
+
+std::string howItEnded(Process& process) {
+  constexpr Duration kExitBudget = 200ms;
+  const auto ended = process.waitFor(kExitBudget);
+  return ended.ok() ? ended->toString() : ended.status().message();
 }
 
 }  // namespace faultline::launch

@@ -36,9 +36,13 @@ struct SpawnOptions {
   /// A program that knows nothing of us: it leads a session of its own (Ctrl-C of our terminal is
   /// not for it), SIGINT ends it as usual, and nothing is open but 0, 1 and 2.
   bool foreign = false;
-  /// It is the first process of a process namespace and of a mount namespace of its own (needs
-  /// CAP_SYS_ADMIN): whatever it starts, and whatever they start, ends with it, however it ends.
+  /// It is the first process of a process namespace and of a mount namespace of its own: whatever
+  /// it starts, and whatever they start, ends with it, however it ends. Without CAP_SYS_ADMIN it is
+  /// in a user namespace of its own as well, where it is who we are.
   bool own_process_namespace = false;
+  /// It is not killed when the caller dies, leads a session of its own, and is to end by itself
+  /// when its lifeline is closed.
+  bool survives = false;
   int stdin_fd = -1;   ///< borrowed; -1: there is nothing to read
   int stdout_fd = -1;  ///< borrowed; -1: the caller's
   int stderr_fd = -1;  ///< borrowed; -1: the caller's
@@ -60,10 +64,10 @@ struct ExitStatus {
   std::string toString() const;
 };
 
-/// A child process that cannot outlive its controller: it has a lifeline pipe and the parent-death
-/// signal SIGKILL, and the destructor kills and reaps it. Unless it is foreign it ignores SIGINT
-/// (Ctrl-C is for the controller, which ends its ranks in order), and stays in the caller's process
-/// group.
+/// A child process that cannot outlive its controller, unless it is to: it has a lifeline pipe and
+/// the parent-death signal SIGKILL, and the destructor kills and reaps it. Unless it is foreign it
+/// ignores SIGINT (Ctrl-C is for the controller, which ends its ranks in order), and stays in the
+/// caller's process group.
 ///
 /// The parent-death signal follows the *thread* that spawned: spawn from the main thread.
 class Process {
@@ -89,6 +93,8 @@ class Process {
 
   /// Sends a signal; okStatus() when it has ended already.
   Status signal(int number);
+  /// It sees the end of its lifeline, as if this process had died.
+  void endLifeline() { lifeline_.reset(); }
 
  private:
   Process(pid_t pid, UniqueFd pid_fd, UniqueFd lifeline, MessageChannel messages);
@@ -100,5 +106,9 @@ class Process {
   MessageChannel messages_;
   std::optional<ExitStatus> ended_;
 };
+
+/// How a process that has closed its messages, and so is on its way out, has ended: waited for a
+/// moment.
+std::string howItEnded(Process& process);
 
 }  // namespace faultline::launch

@@ -107,8 +107,10 @@ class ClusterReader {
   void readSetting(const site::Setting& setting, Cluster& cluster) {
     const std::string key(setting.spec.name);
     if (setting.list) {
+      // One may be for each node.
+      const auto most = std::max(kMostElements, static_cast<std::size_t>(cluster.kind->most.nodes));
       for (const ParameterValue& value :
-           records_.readList(section_, clusterRecord(), key, std::string(kCluster))) {
+           records_.readList(section_, clusterRecord(), key, std::string(kCluster), most)) {
         cluster.settings[key].push_back(formatParameter(value));
       }
     } else if (values_.has(pathOf(key))) {
@@ -117,18 +119,24 @@ class ClusterReader {
   }
 
   void checkOwn(Cluster& cluster) {
-    const site::ClusterSpec spec = specOf(cluster);
+    site::ClusterSpec spec = specOf(cluster);
+    if (cluster.kind->complete != nullptr && findings_.usable({kCluster})) {
+      const site::Refusal refusal = cluster.kind->complete(spec);
+      if (!refusal.reason.empty()) return refuse(refusal);
+      cluster.settings = spec.settings;
+    }
     if (cluster.kind->check != nullptr && findings_.usable({kCluster})) {
-      for (const site::Refusal& refusal : cluster.kind->check(spec)) {
-        const std::string path = pathOf(refusal.key);
-        const Node* const node = find(refusal.key);
-        const Location where = node != nullptr       ? node->where
-                               : section_ != nullptr ? section_->where
-                                                     : Location{};
-        findings_.addAt(path, where, refusal.reason);
-      }
+      for (const site::Refusal& refusal : cluster.kind->check(spec)) refuse(refusal);
     }
     if (cluster.kind->nodes != nullptr) cluster.nodes = std::max(1, cluster.kind->nodes(spec));
+  }
+
+  void refuse(const site::Refusal& refusal) {
+    const Node* const node = find(refusal.key);
+    const Location where = node != nullptr       ? node->where
+                           : section_ != nullptr ? section_->where
+                                                 : Location{};
+    findings_.addAt(pathOf(refusal.key), where, refusal.reason);
   }
 
   const Node* section_;
@@ -159,6 +167,10 @@ bool isRailRate(BitsPerSecond rate) {
   const ParameterSpec& spec = specOfKey(kRailRate);
   const auto value = static_cast<double>(rate);
   return value >= spec.minimum && value <= spec.maximum;
+}
+
+int mostRails(const Cluster& cluster) {
+  return cluster.railChoice.automatic ? cluster.kind->most.rails : cluster.rails;
 }
 
 std::string railsInWords(const Cluster& cluster) {

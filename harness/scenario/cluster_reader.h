@@ -22,6 +22,9 @@ site::ClusterSpec specOf(const Cluster& cluster);
 /// Whether `rail_rate` may be that.
 bool isRailRate(BitsPerSecond rate);
 
+/// How many rails a node may have: as many as it has, or, where they are found, as can be.
+int mostRails(const Cluster& cluster);
+
 /// "2 rails of 400Mbit"; without the rate where nobody knows it.
 std::string railsInWords(const Cluster& cluster);
 

@@ -30,7 +30,9 @@ void addOfItsKind(const Cluster& cluster, Json& json) {
   for (const site::Setting& setting : cluster.kind->settings) {
     const auto said = cluster.settings.find(setting.spec.name);
     if (said == cluster.settings.end()) continue;
-    json[said->first] = setting.list ? Json(said->second) : Json(said->second.front());
+    json[said->first] = setting.list
+                            ? Json(said->second)
+                            : toJson(parseParameter(setting.spec, said->second.front()).value());
   }
 }
 

@@ -122,7 +122,26 @@ ReadResult readScenario(std::string_view yaml, const std::string& source,
   return {std::nullopt, render(std::move(findings.problems()), source, overrides, cluster.name)};
 }
 
+ClusterResult readCluster(const ClusterFile& file) {
+  constexpr int kSource = 1;
+  Node root = parseDocument("version: 1", 0).root;
+  Findings findings;
+  replaceCluster(root, file.text, kSource, findings);
+  Scenario scenario = interpret(root, "", findings);
+  checkScenario(scenario, root, findings);
+  // All else is missing, and nobody has asked for it.
+  std::erase_if(findings.problems(),
+                [](const Problem& problem) { return problem.where.source != kSource; });
+  if (findings.problems().empty()) return {std::move(scenario.cluster), {}};
+  return {std::nullopt, render(std::move(findings.problems()), "", {}, file.name)};
+}
+
 Result<ClusterFile> readClusterFile(const std::string& path) {
+  for (const site::Kind* const kind : site::kinds()) {
+    if (kind->section == nullptr) continue;
+    ASSIGN_OR_RETURN(std::string text, kind->section(path));
+    if (!text.empty()) return ClusterFile{"--cluster " + path, std::move(text)};
+  }
   ASSIGN_OR_RETURN(std::string text,
                    readInput(path, {.what = "cluster file",
                                     .attempt = "cannot read the cluster file " + path,

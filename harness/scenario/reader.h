@@ -43,8 +43,17 @@ struct ClusterFile {
   std::string name;  ///< in messages; empty: there is none
   std::string text;  ///< YAML, with the key `cluster` alone
 };
-/// Reads such a file; kNotFound and others with what was attempted.
+/// Reads such a file, or a word that a kind of clusters knows (site::Kind::section); kNotFound and
+/// others with what was attempted.
 Result<ClusterFile> readClusterFile(const std::string& path);
+
+/// The section alone, or every mistake in it; never both.
+struct ClusterResult {
+  std::optional<Cluster> cluster;
+  std::vector<Mistake> mistakes;
+};
+/// What such a file says, without a scenario that would run there.
+ClusterResult readCluster(const ClusterFile& file);
 
 /// Reads YAML text. `source` names it in messages, and files that it names are relative to the
 /// folder of that. `overrides` are `path=value`, for example

@@ -130,7 +130,8 @@ ParameterValue RecordReader::readScalar(const Node& node, const ParameterSpec& s
 }
 
 std::vector<ParameterValue> RecordReader::readList(const Node* node, const Record& record,
-                                                   std::string_view key, const std::string& path) {
+                                                   std::string_view key, const std::string& path,
+                                                   std::size_t most) {
   const ParameterSpec& spec = std::ranges::find_if(record.fields, [&](const Field& one) {
                                 return one.spec.name == key;
                               })->spec;
@@ -147,9 +148,8 @@ std::vector<ParameterValue> RecordReader::readList(const Node* node, const Recor
       findings_.addAt(at, item.where, fmt::format("{}: {} is listed twice", key, describe(item)));
     }
   }
-  if (values.empty() || values.size() > kMostElements) {
-    findings_.addAt(at, list->where,
-                    fmt::format("{}: a list of 1 to {} is expected", key, kMostElements));
+  if (values.empty() || values.size() > most) {
+    findings_.addAt(at, list->where, fmt::format("{}: a list of 1 to {} is expected", key, most));
     return otherwise;
   }
   return values;

@@ -39,9 +39,10 @@ class RecordReader {
                             std::span<const ParameterSpec> specs, const std::string& path);
 
   /// A Shape::kList of `record`, read from the mapping `node` (null: it is missing): its default
-  /// where it is missing, and at least one value whatever is wrong; without a default none.
+  /// where it is missing, and at least one value whatever is wrong; without a default none. `most`:
+  /// so many values are possible.
   std::vector<ParameterValue> readList(const Node* node, const Record& record, std::string_view key,
-                                       const std::string& path);
+                                       const std::string& path, std::size_t most = kMostElements);
 
   /// A Shape::kWords: any scalars, as they are written. None, with a message, if it is no list.
   std::vector<std::string> readWords(const Node& node, std::string_view key,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -88,26 +89,47 @@ class SiteChecker {
                        kind_.name, workloadWith(&WorkloadKind::runsRanks, false),
                        clusterOf(site::firstKind(&site::Kind::runsRanks))));
     }
-    if (!kind_.runsPrograms && !scenario_.workload.kind->runsRanks) {
-      fail("workload.kind",
-           fmt::format("kind: a cluster of kind {} runs no programs that are not ours yet: write "
-                       "'{}'",
-                       kind_.name, workloadWith(&WorkloadKind::runsRanks, true)));
-    }
-    for (std::size_t i = 0; i < scenario_.strategies.size() && !kind_.sharesFolder; ++i) {
+    for (std::size_t i = 0; i < scenario_.strategies.size() && !namesSharedFolder(); ++i) {
       const auto* const spec = baseline::findStrategy(scenario_.strategies[i].kind());
       if (spec == nullptr || !spec->restarts) continue;
       fail(fmt::format("strategies.{}", i),
-           fmt::format("{}: its ranks keep checkpoints in a folder that all nodes share, and those "
-                       "of a cluster of kind {} share none yet",
-                       spec->name, kind_.name));
+           fmt::format("{}: its ranks keep checkpoints in a folder that all nodes share: name one "
+                       "in the cluster section, '{}: /a/path/that/all/see'",
+                       spec->name, kind_.folderSetting));
     }
+    checkFilesOfPrograms();
     for (std::size_t i = 0; i < scenario_.strategies.size() && !kind_.mayHaveGpus; ++i) {
       const auto* const spec = baseline::findStrategy(scenario_.strategies[i].kind());
       if (spec == nullptr || !spec->setsUpNccl) continue;
       fail(fmt::format("strategies.{}", i),
            fmt::format("{}: NCCL needs GPUs, and nodes of a cluster of kind {} have none",
                        spec->name, kind_.name));
+    }
+  }
+
+  bool namesSharedFolder() const {
+    if (kind_.sharesFolder) return true;
+    const auto found = scenario_.cluster.settings.find(kind_.folderSetting);
+    return found != scenario_.cluster.settings.end() && !found->second.front().empty();
+  }
+
+  /// Elsewhere a program has a folder of its own, out of which its files are brought.
+  void checkFilesOfPrograms() {
+    if (kind_.sharesFolder) return;
+    const auto check = [&](std::string_view key, const std::string& file, const std::string& path) {
+      const std::filesystem::path given(file);
+      const bool below =
+          given.is_relative() && !given.lexically_normal().string().starts_with("..");
+      if (below || !findings_.usable({path})) return;
+      fail(path, fmt::format("{}: '{}' is not below the folder of the process, and nodes of a "
+                             "cluster of kind {} share no other: write a path below '{{output}}', "
+                             "without it",
+                             key, file, kind_.name));
+    };
+    const command::Command& command = scenario_.workload.command;
+    check("progress", command.progress, "workload.command.progress");
+    for (const command::Metric& metric : command.metrics) {
+      check("json", metric.json, fmt::format("workload.command.metrics.{}.json", metric.name));
     }
   }
 

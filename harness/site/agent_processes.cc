@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "base/units.h"
+#include "harness/site/file_copies.h"
 #include "wire/agent.h"
 
 namespace faultline::site {
@@ -28,6 +30,31 @@ bool isLastWord(const wire::FromGuard& message) {
         return wire::kIsOneOf<Message, wire::GuardFinished, wire::GuardError, wire::Gone>;
       },
       message);
+}
+
+/// What a guard on another machine is to start, and where its files are to come: by their place in
+/// the message.
+struct JobElsewhere {
+  wire::StartJob message{};
+  std::vector<std::string> here{};
+};
+
+JobElsewhere jobElsewhere(const GuardProcess& guard, const std::string& there) {
+  JobElsewhere job;
+  job.message.guard = guard.job;
+  job.message.folder = there;
+  const auto bring = [&](const std::string& path, wire::Bringing how) {
+    job.message.files.push_back({fmt::format("{}/{}", there, path), how});
+    job.here.push_back(fmt::format("{}/{}", guard.folder, path));
+  };
+  for (const wire::GuardedProgram& program : guard.job.programs) {
+    for (const std::string& printed : {program.stdoutPath, program.stderrPath}) {
+      bring(std::filesystem::path(printed).lexically_relative(there).string(),
+            wire::Bringing::kGrowing);
+    }
+  }
+  for (const WrittenFile& file : guard.files) bring(file.path, file.how);
+  return job;
 }
 
 /// The first, with the words of all.
@@ -63,7 +90,8 @@ Result<std::unique_ptr<Processes>> AgentProcesses::startRelayedRanks(
   std::unique_ptr<AgentProcesses> started(new AgentProcesses(agents, "rank"));
   for (const RankProcess& rank : ranks) {
     ASSIGN_OR_RETURN(const int job,
-                     agents.startRelayedRank(rank.node, rank.environment, rank.config));
+                     agents.startRelayedRank(rank.node, rank.environment, rank.config,
+                                             fmt::format("rank {}", started->processes_.size())));
     started->processes_.push_back({.job = job, .relayed = true});
   }
   RETURN_IF_ERROR(started->awaitStarted());
@@ -77,6 +105,25 @@ Result<std::unique_ptr<Processes>> AgentProcesses::startGuards(
     constexpr bool kRead = false;  // files of the controller's machine
     ASSIGN_OR_RETURN(const int job, agents.startGuard(guard.node, guard.job, kRead, logFd));
     started->processes_.push_back({.job = job});
+  }
+  RETURN_IF_ERROR(started->awaitStarted());
+  return std::unique_ptr<Processes>(std::move(started));
+}
+
+Result<std::unique_ptr<Processes>> AgentProcesses::startGuardsElsewhere(
+    Agents& agents, const std::vector<GuardProcess>& guards, const FolderThere& folderThere) {
+  std::unique_ptr<AgentProcesses> started(new AgentProcesses(agents, "the guard"));
+  for (const GuardProcess& guard : guards) {
+    const JobElsewhere job = jobElsewhere(guard, folderThere(guard.node, guard.folder));
+    const auto copies = std::make_shared<FileCopies>(job.here);
+    ASSIGN_OR_RETURN(const int id, agents.startGuard(guard.node, job.message,
+                                                     [copies](int file, std::string_view bytes) {
+                                                       return copies->append(file, bytes);
+                                                     }));
+    One& one = started->processes_.emplace_back(One{.job = id});
+    for (std::size_t file = 0; file < job.here.size(); ++file) {
+      one.here.emplace(job.message.files[file].path, job.here[file]);
+    }
   }
   RETURN_IF_ERROR(started->awaitStarted());
   return std::unique_ptr<Processes>(std::move(started));
@@ -172,8 +219,14 @@ Status AgentProcesses::drainRelayed(std::size_t index, const Received& received)
 
 Status AgentProcesses::drainGuard(std::size_t index, const Received& received) {
   One& self = processes_[index];
-  while (const auto message = agents_.guardSaid(self.job)) {
+  RETURN_IF_ERROR(agents_.broken(self.job));
+  while (auto message = agents_.guardSaid(self.job)) {
     if (isLastWord(*message)) self.silent = true;
+    if (auto* const finished = std::get_if<wire::GuardFinished>(&*message)) {
+      for (std::string& file : finished->cut) {
+        if (const auto found = self.here.find(file); found != self.here.end()) file = found->second;
+      }
+    }
     RETURN_IF_ERROR(received(static_cast<int>(index), wire::toJson(*message)));
   }
   return okStatus();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +34,11 @@ class AgentProcesses final : public Processes {
                                                         const std::vector<GuardProcess>& guards,
                                                         int logFd,
                                                         Duration killBudget = kKillBudget);
+  /// The same on other machines, whose folders are not the controller's: what is printed and
+  /// written there comes into GuardProcess::folder. `folderThere` as Cluster::folderThere.
+  using FolderThere = std::function<std::string(int node, const std::string& folder)>;
+  static Result<std::unique_ptr<Processes>> startGuardsElsewhere(
+      Agents& agents, const std::vector<GuardProcess>& guards, const FolderThere& folderThere);
   ~AgentProcesses() override;
 
   /// For all of them together, after SIGKILL: a process is gone as soon as the kernel has torn it
@@ -51,6 +57,7 @@ class AgentProcesses final : public Processes {
     std::optional<launch::MessageChannel> channel{};  // of a rank of this machine
     bool relayed = false;                             // a rank of another one
     bool silent = false;                              // nothing more will come from it
+    std::map<std::string, std::string> here{};  // of files of a guard elsewhere: by their path
   };
   AgentProcesses(Agents& agents, std::string_view what, Duration killBudget = kKillBudget)
       : agents_(agents), what_(what), killBudget_(killBudget) {}

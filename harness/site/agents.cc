@@ -220,8 +220,8 @@ Status Agents::received(int node, Agent& agent, wire::FromAgent message) {
     agent.service = std::move(*service);
   } else if (auto* const counters = std::get_if<wire::CountersTold>(&message)) {
     agent.counters = std::move(counters->ports);
-  } else if (const auto* const log = std::get_if<wire::Logged>(&message)) {
-    if (logFd_ >= 0) (void)!::write(logFd_, log->text.data(), log->text.size());
+  } else if (const auto* const logged = std::get_if<wire::Logged>(&message)) {
+    if (Job* const job = jobOf(logged->job)) log(job->logged.add(logged->text));
   } else if (auto* const rank = std::get_if<wire::RankSaid>(&message)) {
     Job* const job = jobOf(rank->job);
     if (job == nullptr) return okStatus();
@@ -236,9 +236,21 @@ Status Agents::received(int node, Agent& agent, wire::FromAgent message) {
   } else if (const auto* const refused = std::get_if<wire::JobRefused>(&message)) {
     if (Job* const job = jobOf(refused->job)) job->started = refused->outcome.status();
   } else if (auto* const end = std::get_if<wire::RankEnded>(&message)) {
-    if (Job* const job = jobOf(end->job)) job->end = std::move(end->how);
+    if (Job* const job = jobOf(end->job)) {
+      log(job->logged.end());
+      job->end = std::move(end->how);
+    }
   } else if (auto* const output = std::get_if<wire::JobOutput>(&message)) {
     if (Job* const job = jobOf(output->job)) job->output = std::move(output->programs);
+  } else if (auto* const missing = std::get_if<wire::JobChecked>(&message)) {
+    agent.missing = std::move(missing->missing);
+  } else if (const auto* const shared = std::get_if<wire::FolderShared>(&message)) {
+    agent.shared = shared->outcome.status();
+  } else if (const auto* const wrote = std::get_if<wire::JobWrote>(&message)) {
+    Job* const job = jobOf(wrote->job);
+    if (job != nullptr && job->wrote && job->broken.ok()) {
+      job->broken = job->wrote(wrote->file, wrote->bytes.data);
+    }
   } else if (auto* const guard = std::get_if<wire::GuardSaid>(&message)) {
     Job* const job = jobOf(guard->job);
     if (job == nullptr) return okStatus();
@@ -251,14 +263,36 @@ Status Agents::received(int node, Agent& agent, wire::FromAgent message) {
   return okStatus();
 }
 
+void Agents::log(const std::string& lines) {
+  if (logFd_ >= 0) (void)!::write(logFd_, lines.data(), lines.size());
+}
+
 Result<int> Agents::startGuard(int node, const wire::GuardJob& job, bool read, int logFd) {
   const int id = nextJob_++;
   jobs_[id] = Job{.node = node};
   const std::array log{logFd};
   const bool logs = logFd >= 0;
-  RETURN_IF_ERROR(
-      tell(node, wire::StartJob{id, job, read, logs}, std::span(log).first(logs ? 1 : 0)));
+  RETURN_IF_ERROR(tell(node, wire::StartJob{.job = id, .guard = job, .read = read, .logs = logs},
+                       std::span(log).first(logs ? 1 : 0)));
   return id;
+}
+
+Result<int> Agents::startGuard(int node, wire::StartJob message, Wrote wrote) {
+  message.job = nextJob_++;
+  jobs_[message.job] = Job{.node = node, .wrote = std::move(wrote)};
+  const int id = message.job;
+  RETURN_IF_ERROR(tell(node, std::move(message)));
+  return id;
+}
+
+Status Agents::askForMissing(int node, const wire::CheckJob& job) {
+  agents_.at(node).missing.reset();
+  return tell(node, job);
+}
+
+Status Agents::askForShared(int node, const wire::ShareFolder& folder) {
+  agents_.at(node).shared.reset();
+  return tell(node, folder);
 }
 
 Result<int> Agents::startRank(int node, const std::map<std::string, std::string>& environment,
@@ -272,9 +306,12 @@ Result<int> Agents::startRank(int node, const std::map<std::string, std::string>
 
 Result<int> Agents::startRelayedRank(int node,
                                      const std::map<std::string, std::string>& environment,
-                                     const json& config) {
+                                     const json& config, const std::string& name) {
   const int id = nextJob_++;
-  jobs_[id] = Job{.node = node};
+  const auto place = static_cast<std::size_t>(node);
+  const std::string host = place < nodes_.size() ? nodes_[place] : fmt::format("node {}", node);
+  jobs_[id] =
+      Job{.node = node, .logged = LogLines(fmt::format("{} {} (job {}): ", host, name, id))};
   RETURN_IF_ERROR(tell(node, wire::StartRank{id, true, environment}));
   RETURN_IF_ERROR(tellRank(id, config));
   return id;

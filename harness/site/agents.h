@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "base/status.h"
 #include "harness/launch/message_channel.h"
 #include "harness/site/clock_offset.h"
+#include "harness/site/log_lines.h"
 #include "wire/agent.h"
 
 namespace faultline::site {
@@ -74,17 +76,28 @@ class Agents {
 
   /// Starts a guard. `logFd`: where the guard itself logs to (borrowed); -1: where its agent does.
   Result<int> startGuard(int node, const wire::GuardJob& job, bool read, int logFd = -1);
+  /// What a file of a job has got (wire::JobWrote), as it comes.
+  using Wrote = std::function<Status(int file, std::string_view bytes)>;
+  /// Starts one on another machine, whose files come here: `message` without its number. The first
+  /// error of `wrote` is kept (broken()).
+  Result<int> startGuard(int node, wire::StartJob message, Wrote wrote);
+  Status broken(int job) const { return jobs_.at(job).broken; }
   /// Starts a rank, with its end of a message channel (borrowed).
   Result<int> startRank(int node, const std::map<std::string, std::string>& environment,
                         int messagesFd, int logFd);
-  /// Starts one on another machine: what it and the controller say goes through its agent.
+  /// Starts one on another machine: what it and the controller say goes through its agent. `name`:
+  /// "rank 3", in front of what it logs.
   Result<int> startRelayedRank(int node, const std::map<std::string, std::string>& environment,
-                               const nlohmann::json& config);
+                               const nlohmann::json& config, const std::string& name = "");
   /// What such a rank has said next, if it has come.
   std::optional<nlohmann::json> rankSaid(int job);
   Status tellRank(int job, const nlohmann::json& message);
-  /// Where to write what such ranks log (borrowed); -1: it is thrown away.
-  void logTo(int fd) { logFd_ = fd; }
+  /// Where to write what such ranks log (borrowed), line by line, each with the name of its node,
+  /// its own and its job's number; -1: it is thrown away.
+  void logTo(int fd, std::vector<std::string> nodes) {
+    logFd_ = fd;
+    nodes_ = std::move(nodes);
+  }
   /// Whether it has been started; nothing: that is not known yet.
   std::optional<Status> started(int job) const;
   /// How a rank has ended, once it has.
@@ -125,6 +138,16 @@ class Agents {
     return agents_.at(node).service;
   }
 
+  /// What is missing to start that there; toldMissing() is the answer.
+  Status askForMissing(int node, const wire::CheckJob& job);
+  const std::optional<std::vector<std::string>>& toldMissing(int node) const {
+    return agents_.at(node).missing;
+  }
+
+  /// What its agent says of that folder; toldShared() is the answer.
+  Status askForShared(int node, const wire::ShareFolder& folder);
+  const std::optional<Status>& toldShared(int node) const { return agents_.at(node).shared; }
+
   /// Has its agent tell what these interfaces have carried, as often as that.
   Status watchCounters(int node, const std::vector<std::string>& interfaces, Duration every) {
     return tell(node, wire::WatchCounters{interfaces, every});
@@ -156,6 +179,8 @@ class Agents {
     Duration lease{};                                     // 0: it may be silent for ever
     std::optional<wire::HostFacts> facts{};
     std::optional<wire::FaultServiceTold> service{};  // the latest answer
+    std::optional<std::vector<std::string>> missing{};
+    std::optional<Status> shared{};
     std::vector<wire::PortCounters> counters{};
   };
   struct Job {
@@ -164,7 +189,10 @@ class Agents {
     std::optional<std::string> end{};  // of a rank
     std::deque<wire::FromGuard> said{};
     std::deque<nlohmann::json> rankSaid{};
+    LogLines logged{};
     std::optional<std::vector<wire::Printed>> output{};
+    Wrote wrote{};
+    Status broken{};
   };
   struct Holder {
     int node = 0;
@@ -177,11 +205,13 @@ class Agents {
   Status askForClocks();
   Status take(int node, Agent& agent);
   Status received(int node, Agent& agent, wire::FromAgent message);
+  void log(const std::string& lines);
 
   Lost lost_;
   Duration patience_;
   int besideFd_ = -1;
   int logFd_ = -1;
+  std::vector<std::string> nodes_;  // by name, for logs
   std::function<Status()> beside_;
   GiveUp giveUp_;
   std::map<int, Agent> agents_;  // by node

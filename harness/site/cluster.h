@@ -13,10 +13,12 @@
 #include "base/give_up.h"
 #include "base/status.h"
 #include "base/units.h"
+#include "harness/site/cluster_look.h"
 #include "harness/site/processes.h"
 #include "harness/site/settings.h"
 #include "injector/fault.h"
 #include "injector/fault_kind.h"
+#include "wire/agent.h"
 #include "wire/guard.h"
 
 /// Where a run takes place. docs/site.md.
@@ -31,6 +33,7 @@ struct ClusterSpec {
   std::string congestionControl{};  ///< of TCP on the nodes; empty: as they have it
   /// Absolute path of a folder in which all nodes' programs read and write; empty: none.
   std::string folder{};
+  std::string run{};        ///< its name, for others who find its nodes in use
   RailChoice railChoice{};  ///< of a kind that finds its rails
   Settings settings{};      ///< what the keys say that its kind adds
 };
@@ -72,10 +75,22 @@ struct RankProcess {
   std::map<std::string, std::string> environment{};  ///< besides the bench's own
 };
 
+/// A file that a program writes, besides what it prints.
+struct WrittenFile {
+  std::string path{};  ///< relative to GuardProcess::folder
+  wire::Bringing how{};
+};
+
 /// The guard of a node (harness/agent/guard.h) and what it is to start there.
 struct GuardProcess {
   int node = 0;
-  wire::GuardJob job;  ///< without its network namespace, which the node's agent knows
+  /// Without its network namespace, which the node's agent knows. What programs print goes below
+  /// Cluster::folderThere().
+  wire::GuardJob job;
+  // Where a node does not share the run's folder (Cluster::folderThere):
+  std::string folder{};              ///< here, absolute: gets copies of what is printed, and of
+  std::vector<WrittenFile> files{};  ///< these
+  std::vector<std::string> needs{};  ///< files that must be there by the same path as here
 };
 
 /// Some nodes and the network between them, while it exists. What comes from it (processes, faults)
@@ -98,10 +113,26 @@ class Cluster {
   /// processes. Nothing is left behind after an error.
   virtual Status build(const GiveUp& giveUp) = 0;
 
+  /// In place of build(), and with nothing else after it: what its nodes are like, each of them,
+  /// also where some cannot be used. kUnsupported where they are not there already.
+  virtual Result<ClusterLook> look(const GiveUp& /*giveUp*/) {
+    return errorf(Code::kUnsupported,
+                  "nodes of this kind of cluster are made for a run: there is "
+                  "nothing to be looked at before it");
+  }
+
   /// Starts ranks, this program with the hidden verb `rank`; they log into `logFd`. kUnsupported
   /// where a cluster has none (Kind::runsRanks), kAborted when it was given up: none is left.
   virtual Result<std::unique_ptr<Processes>> startRanks(const std::vector<RankProcess>& ranks,
                                                         int logFd) = 0;
+  /// Where the programs of a node find what is here in `folder`, absolute: there, too, unless they
+  /// share none with this machine. Then it is a folder that is made for a guard and removed after
+  /// it. To be asked after build().
+  virtual std::string folderThere(int /*node*/, const std::string& folder) const { return folder; }
+  /// Absolute path of a folder of this cluster's own that all its nodes share, though they do not
+  /// share that of the run; empty: there is none. It goes with the cluster. Known after build().
+  virtual std::string sharedFolder() const { return ""; }
+
   /// Starts a guard for each. The times in what they say are those of this process's clock.
   virtual Result<std::unique_ptr<Processes>> startGuards(const std::vector<GuardProcess>& guards,
                                                          int logFd) = 0;

@@ -39,9 +39,11 @@ struct Kind {
   /// settings are not the bench's to choose.
   bool ownKernels = false;
   bool strikesManagement = false;  ///< faults of the management network are possible
-  bool runsPrograms = true;        ///< programs that are not ours
   /// Programs on its nodes read and write the folder of the run.
   bool sharesFolder = true;
+  /// Its key that names a folder which its nodes share though they do not share that one
+  /// (Cluster::sharedFolder()); empty: it has none.
+  std::string_view folderSetting{};
   /// To make one takes the rights to make namespaces and links here (launch/privileges.h).
   bool takesPrivileges = true;
   /// Its rails are there already, and are found when it is built: `rails` may be `auto` or names of
@@ -50,6 +52,12 @@ struct Kind {
   /// Keys of `cluster` that it adds.
   std::span<const Setting> settings{};
 
+  /// The YAML of a cluster for a word of the command line that is no file, "slurm" say; empty: it
+  /// is no such word. kInvalidArgument: it is one, and wrong. Pure. Null: there is none.
+  Result<std::string> (*section)(std::string_view word) = nullptr;
+  /// Puts what surrounds this process in place of what the keys leave to it, names of nodes say.
+  /// Called when a scenario is read, once and before the following ones. Null: nothing is left.
+  Refusal (*complete)(ClusterSpec& spec) = nullptr;
   /// How many nodes there are by its own keys. Pure. Null: `nodes` says it.
   int (*nodes)(const ClusterSpec& spec) = nullptr;
   /// What is wrong with its own keys and with `rails`. Pure. Null: nothing can be.

@@ -6,11 +6,13 @@
 
 #include "base/units.h"
 #include "injector/faults/fault_list.h"
+#include "injector/faults/host_loss.h"
 #include "injector/faults/share_proof.h"
 #include "injector/faults/still_watch.h"
 #include "injector/faults/usual_rows.h"
 #include "injector/netlink/counters.h"
 #include "injector/netlink/interface.h"
+#include "injector/safety/host_fault.h"
 
 namespace faultline::injector {
 namespace {
@@ -43,6 +45,26 @@ constexpr std::array kLossParameters{
     ParameterSpec{"direction", ParameterType::kEnum, "both", kWayMeaning, kWays},
 };
 
+Result<safety::HostFault> losingOneWay(const FaultParameters& parameters) {
+  const bool out = parameters.get<std::string>("direction") == "out";
+  safety::HostFault fault;
+  fault.operations.emplace_back(safety::DropFrames{.sent = out, .received = !out});
+  fault.watch = std::make_unique<HostOneWay>(out);
+  return fault;
+}
+
+Result<safety::HostFault> losing(const FaultParameters& parameters) {
+  const double percent = parameters.get<Percent>("percent").value;
+  const auto& direction = parameters.get<std::string>("direction");
+  const safety::LoseFrames lose{.sentPercent = direction == "in" ? 0 : percent,
+                                .receivedPercent = direction == "out" ? 0 : percent};
+  safety::HostFault fault;
+  fault.operations.emplace_back(lose);
+  fault.watch = std::make_unique<HostLoss>(lose.sentPercent / kWholeInPercent,
+                                           lose.receivedPercent / kWholeInPercent);
+  return fault;
+}
+
 }  // namespace
 
 constinit const FaultKind kOneWayLossKind{
@@ -57,7 +79,8 @@ constinit const FaultKind kOneWayLossKind{
     .alone = true,
     .damage = oneWay,
     .needs = {KernelMechanism::kDropFilter},
-    .make = makeOne<OneWayLoss>};
+    .make = makeOne<OneWayLoss>,
+    .makeOnHost = losingOneWay};
 
 constinit const FaultKind kLossKind{
     .name = "loss",
@@ -69,7 +92,8 @@ constinit const FaultKind kLossKind{
     .signatures = kAnySignatures,
     .alone = true,
     .needs = {KernelMechanism::kDropFilter},
-    .make = makeOne<RandomLoss>};
+    .make = makeOne<RandomLoss>,
+    .makeOnHost = losing};
 
 Loss::Loss(std::string kind, const Shares& lost, const netlink::LinkTarget& target)
     : kind_(std::move(kind)), lost_(lost), target_(target) {}

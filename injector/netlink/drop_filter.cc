@@ -1,5 +1,6 @@
 #include "injector/netlink/drop_filter.h"
 
+#include <fmt/format.h>
 #include <linux/filter.h>
 #include <linux/pkt_cls.h>
 
@@ -44,6 +45,15 @@ Status addRule(Socket& socket, int ifindex, const DropRule& rule) {
 }
 
 }  // namespace
+
+std::string bytecodeOf(const DropRule& rule) {
+  const std::vector<sock_filter> program = dropProgram(rule);
+  std::string text = fmt::format("{}", program.size());
+  for (const sock_filter& one : program) {
+    text += fmt::format(",{} {} {} {}", one.code, one.jt, one.jf, one.k);
+  }
+  return text;
+}
 
 Status addDropRules(Socket& socket, int ifindex, std::span<const DropRule> rules) {
   RETURN_IF_ERROR(addHook(socket, ifindex));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "base/status.h"
 #include "injector/netlink/packet_hook.h"
@@ -18,6 +19,9 @@ struct DropRule {
   /// sent.
   bool unnoticed = false;
 };
+
+/// Its program in the words of tc: "1,6 0 0 2". Pure.
+std::string bytecodeOf(const DropRule& rule);
 
 /// Makes the interface drop frames (clsact with a cls_bpf filter for each
 /// rule). Foreign state is left alone: kAlreadyExists when the interface has a clsact of

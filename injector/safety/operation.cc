@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <linux/pkt_cls.h>
 
 #include <vector>
 
+#include "base/units.h"
 #include "injector/netlink/drop_filter.h"
 #include "injector/netlink/interface.h"
 #include "injector/netlink/packet_hook.h"
@@ -26,13 +26,36 @@ std::string command(const SendLimit& limit, std::string_view interface) {
                      interface, limit.rate, plan.bulk.burst, plan.bulk_queue);
 }
 
-std::string command(const DropFrames& drop, std::string_view interface) {
-  // `bytecode` is one instruction: return what drops.
-  constexpr std::string_view kFilter =
-      " && tc filter add dev {} {} protocol all pref 250 bpf direct-action bytecode '1,6 0 0 {}'";
+/// What two operations have in common: filters in a hook that is made for them.
+std::vector<netlink::DropRule> rulesOf(const DropFrames& drop) {
+  std::vector<netlink::DropRule> rules;
+  if (drop.received) rules.push_back({.passing = netlink::Passing::kReceived});
+  if (drop.sent) rules.push_back({.passing = netlink::Passing::kSent});
+  return rules;
+}
+std::vector<netlink::DropRule> rulesOf(const LoseFrames& lose) {
+  std::vector<netlink::DropRule> rules;
+  const auto add = [&](netlink::Passing passing, double percent) {
+    if (percent > 0) rules.push_back({.passing = passing, .share = percent / kWholeInPercent});
+  };
+  add(netlink::Passing::kReceived, lose.receivedPercent);
+  add(netlink::Passing::kSent, lose.sentPercent);
+  return rules;
+}
+
+template <typename T>
+concept Filters = requires(const T& operation) {
+  rulesOf(operation);
+};
+
+std::string command(const Filters auto& operation, std::string_view interface) {
   std::string text = fmt::format("tc qdisc add dev {} clsact", interface);
-  if (drop.received) text += fmt::format(fmt::runtime(kFilter), interface, "ingress", TC_ACT_SHOT);
-  if (drop.sent) text += fmt::format(fmt::runtime(kFilter), interface, "egress", TC_ACT_SHOT);
+  for (const netlink::DropRule& rule : rulesOf(operation)) {
+    text += fmt::format(
+        " && tc filter add dev {} {} protocol all pref 250 bpf direct-action bytecode '{}'",
+        interface, rule.passing == netlink::Passing::kReceived ? "ingress" : "egress",
+        netlink::bytecodeOf(rule));
+  }
   return text;
 }
 
@@ -43,7 +66,7 @@ std::string inverse(const SendLimit& /*limit*/, std::string_view interface) {
   return fmt::format("tc qdisc del dev {} root handle fa1a:", interface);
 }
 
-std::string inverse(const DropFrames& /*drop*/, std::string_view interface) {
+std::string inverse(const Filters auto& /*operation*/, std::string_view interface) {
   return fmt::format("tc qdisc del dev {} clsact", interface);
 }
 
@@ -60,7 +83,7 @@ Status checkOne(const SendLimit& /*limit*/, Socket& socket, int ifindex) {
   return netlink::requireDefaultRoot(socket, ifindex, "limit the rate");
 }
 
-Status checkOne(const DropFrames& /*drop*/, Socket& socket, int ifindex) {
+Status checkOne(const Filters auto& /*operation*/, Socket& socket, int ifindex) {
   ASSIGN_OR_RETURN(const netlink::HookState hook, netlink::readHook(socket, ifindex));
   if (!hook.there) return okStatus();
   return errorf(Code::kAlreadyExists,
@@ -76,11 +99,8 @@ Status doOne(const SendLimit& limit, Socket& socket, int ifindex) {
   return netlink::installTokenBucket(socket, ifindex, limit.rate);
 }
 
-Status doOne(const DropFrames& drop, Socket& socket, int ifindex) {
-  std::vector<netlink::DropRule> rules;
-  if (drop.received) rules.push_back({.passing = netlink::Passing::kReceived});
-  if (drop.sent) rules.push_back({.passing = netlink::Passing::kSent});
-  return netlink::addDropRules(socket, ifindex, rules);
+Status doOne(const Filters auto& operation, Socket& socket, int ifindex) {
+  return netlink::addDropRules(socket, ifindex, rulesOf(operation));
 }
 
 Result<bool> lasts(const LinkDown& /*down*/, Socket& socket, int ifindex) {
@@ -95,7 +115,7 @@ Result<bool> lasts(const SendLimit& /*limit*/, Socket& socket, int ifindex) {
 }
 
 /// An empty hook is ours too: there was none before, and whoever made it was ended half-way.
-Result<bool> lasts(const DropFrames& /*drop*/, Socket& socket, int ifindex) {
+Result<bool> lasts(const Filters auto& /*operation*/, Socket& socket, int ifindex) {
   ASSIGN_OR_RETURN(const netlink::HookState hook, netlink::readHook(socket, ifindex));
   return hook.clsact && (hook.ours > 0 || hook.foreign == 0);
 }
@@ -107,7 +127,7 @@ Status takeBack(const SendLimit& /*limit*/, Socket& socket, int ifindex) {
   return netlink::removeRootQueue(socket, ifindex);
 }
 
-Status takeBack(const DropFrames& /*drop*/, Socket& socket, int ifindex) {
+Status takeBack(const Filters auto& /*operation*/, Socket& socket, int ifindex) {
   return netlink::removeOurHook(socket, ifindex);
 }
 

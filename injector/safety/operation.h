@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/number_range.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "injector/netlink/interface.h"
@@ -40,7 +41,16 @@ struct DropFrames {
   bool operator==(const DropFrames&) const = default;
 };
 
-using Operation = std::variant<LinkDown, SendLimit, DropFrames>;
+/// The same of a share of the frames, at random: per cent of what it sends, and of what it
+/// receives.
+struct LoseFrames {
+  static constexpr const char* kType = "lose_frames";
+  double sentPercent = 0;
+  double receivedPercent = 0;
+  bool operator==(const LoseFrames&) const = default;
+};
+
+using Operation = std::variant<LinkDown, SendLimit, DropFrames, LoseFrames>;
 
 template <typename V, typename T>
 requires std::same_as<std::remove_const_t<T>, LinkDown>
@@ -55,6 +65,13 @@ requires std::same_as<std::remove_const_t<T>, DropFrames>
 void visitFields(V& v, T& drop) {
   v.required("sent", drop.sent);
   v.required("received", drop.received);
+}
+
+template <typename V, typename T>
+requires std::same_as<std::remove_const_t<T>, LoseFrames>
+void visitFields(V& v, T& lose) {
+  v.required("sent_percent", lose.sentPercent, NumberRange{.least = 0, .most = 100});
+  v.required("received_percent", lose.receivedPercent, NumberRange{.least = 0, .most = 100});
 }
 
 /// The command that does the same, and the one that undoes it: "ip link set dev eth1 down". Several

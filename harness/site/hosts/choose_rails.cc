@@ -153,10 +153,11 @@ class Chooser {
         if (port == nullptr) port = findPort(facts, facts.defaultRoute);
       }
       if (port == nullptr || port->link == "loopback") {
-        return errorf(Code::kNotFound,
-                      "host {}: no interface has the address {} to which ssh came, and there is no "
-                      "default route: name the management network by 'management: NAME'",
-                      name(host), facts.reachedAt);
+        return errorf(
+            Code::kNotFound,
+            "host {}: no interface has the address {} at which it is reached, and there is "
+            "no default route: name the management network by 'management: NAME'",
+            name(host), facts.reachedAt);
       }
       if (const std::string why = whyUseless(*port); !why.empty()) {
         return errorf(Code::kNotFound, "host {}: {}, its management network, {}", name(host),
@@ -263,7 +264,7 @@ class Chooser {
       const BitsPerSecond fastest = slowest(rails.front());
       wanted = static_cast<std::size_t>(
           std::ranges::count(rails, fastest, [](const Ports& ports) { return slowest(ports); }));
-      wanted = std::min(wanted, static_cast<std::size_t>(site::kMost.rails));
+      wanted = std::min(wanted, static_cast<std::size_t>(kMost.rails));
     }
     if (rails.size() < wanted) {
       return errorf(Code::kNotFound,
@@ -317,11 +318,16 @@ Choice loopbackRails(const HostsSpec& spec) {
   constexpr const char* kLoopback = "lo";
   Choice choice;
   const int rails = spec.railChoice.automatic ? kLoopbackRails : spec.rails;
+  // "127.100.0.1" to "127.100.0.250", "127.100.1.1"
+  const auto address = [](int network, std::size_t host) {
+    constexpr std::size_t kOfAByte = 250;
+    return fmt::format("127.{}.{}.{}", network, host / kOfAByte, host % kOfAByte + 1);
+  };
   for (std::size_t host = 0; host < spec.names.size(); ++host) {
     site::NodeNetwork& node = choice.network.emplace_back();
-    node.management = {kLoopback, fmt::format("127.100.0.{}", host + 1)};
+    node.management = {kLoopback, address(100, host)};
     for (int rail = 0; rail < rails; ++rail) {
-      node.rails.push_back({kLoopback, fmt::format("127.{}.0.{}", 101 + rail, host + 1)});
+      node.rails.push_back({kLoopback, address(101 + rail, host)});
     }
   }
   choice.rate = spec.railRate;

@@ -1,140 +1,179 @@
 #include "harness/site/hosts/cluster.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <random>
 
 #include "base/units.h"
 #include "harness/site/agent_processes.h"
+#include "harness/site/hosts/host_names.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::hosts {
 namespace {
 
-// For ssh to connect and authenticate, on a host that is busy, too; ssh itself gives up before.
-constexpr Duration kConnectBudget = 30s;
 constexpr Duration kAnswerBudget = 30s;
 constexpr Duration kPause = 20ms;
 constexpr Duration kCounterInterval = 20ms;  // as the bins of the series
 // For agents to end what they have started, and ssh to tell.
 constexpr Duration kEndBudget = 2s;
 
-/// What fault services call it, for people.
-std::string runName() {
-  utsname system{};
-  return fmt::format("a run of process {} at {}", ::getpid(),
-                     ::uname(&system) == 0 ? system.nodename : "?");
-}
-
-std::string signedTime(Duration time) {
-  const std::string text = formatDuration(time < Duration::zero() ? -time : time);
-  return (time < Duration::zero() ? "-" : "+") + text;
-}
-
 }  // namespace
 
 Cluster::Cluster(HostsSpec spec)
     : site::Cluster({}),
       spec_(std::move(spec)),
+      token_(fmt::format("{:08x}{:08x}", std::random_device()(), std::random_device()())),
       agents_([this](int host, const std::string& what, bool lives) {
         return lostAgent(host, what, lives);
       }),
-      faults_(agents_, spec_.names, network(), spec_.lease, runName()) {}
+      faults_(agents_, spec_.names, network(), spec_.lease, spec_.holder) {}
 
 Cluster::~Cluster() {
-  for (Connection& connection : connections_) connection.hangUp();
+  for (auto& [host, connection] : connections_) connection.hangUp();
   const TimePoint deadline = now() + kEndBudget;
-  for (Connection& connection : connections_) {
+  for (auto& [host, connection] : connections_) {
     connection.awaitEnd(std::max(deadline - now(), Duration::zero()));
   }
 }
 
 Status Cluster::build(const GiveUp& giveUp) {
-  agents_.giveUpWhen(giveUp);
+  if (spec_.launcher->ready != nullptr) RETURN_IF_ERROR(spec_.launcher->ready(spec_));
   RETURN_IF_ERROR(connect(giveUp));
-  RETURN_IF_ERROR(addAgents(giveUp));
-  ASSIGN_OR_RETURN(facts_, readFacts(giveUp));
+  RETURN_IF_ERROR(readFacts(giveUp));
   if (isLocal()) {
     choice_ = loopbackRails(spec_);
   } else {
+    findReachedAt(spec_.names, facts_);
     ASSIGN_OR_RETURN(choice_, chooseRails(spec_, facts_));
   }
   setNetwork(choice_.network);
   RETURN_IF_ERROR(askFaultServices(giveUp));
+  if (!spec_.folder.empty()) RETURN_IF_ERROR(shareFolder(giveUp));
   return isLocal() ? okStatus() : watchCounters(giveUp);
 }
 
+/// Who looks only goes on without those that are lost.
+Status Cluster::heard(const Status& status) {
+  return looksOnly_ && !failed_.empty() ? okStatus() : status;
+}
+
 Status Cluster::connect(const GiveUp& giveUp) {
+  agents_.giveUpWhen(giveUp);
   std::error_code error;
   const std::string own = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return errorf(Code::kIo, "find the program that runs: {}", error.message());
-  for (const std::string& host : spec_.names) {
-    ASSIGN_OR_RETURN(Connection connection,
-                     Connection::start(host, agentCommand(spec_, host, own)));
-    connections_.push_back(std::move(connection));
-  }
-  const TimePoint deadline = now() + kConnectBudget;
-  std::vector<pollfd> waiting;
-  for (const Connection& connection : connections_) waiting.push_back({connection.fd(), POLLIN, 0});
-  int left = hosts();
-  while (left > 0) {
+  Connector connector(spec_, own);
+  while (!connector.done()) {
     RETURN_IF_ERROR(unlessGivenUp(giveUp, "connect to the hosts"));
-    ::poll(waiting.data(), waiting.size(), static_cast<int>(toMilliseconds(kPause)));
-    for (std::size_t host = 0; host < waiting.size(); ++host) {
-      if (waiting[host].fd < 0 || waiting[host].revents == 0) continue;
-      const std::optional<Status> greeted = connections_[host].greeted();
-      if (!greeted) continue;
-      RETURN_IF_ERROR(*greeted);
-      waiting[host].fd = -1;
-      --left;
+    for (Connector::Arrived& host : connector.step(kPause)) {
+      RETURN_IF_ERROR(heard(arrived(std::move(host))));
     }
-    if (left == 0 || now() < deadline) continue;
-    const auto silent =
-        std::ranges::find_if(waiting, [](const pollfd& one) { return one.fd >= 0; });
-    return errorf(Code::kDeadlineExceeded, "host {}: its agent has not come within {}",
-                  name(static_cast<int>(silent - waiting.begin())), formatDuration(kConnectBudget));
-  }
-  return okStatus();
-}
-
-template <typename Done>
-Status Cluster::listenUntil(const Done& done, const GiveUp& giveUp, const char* what) {
-  const TimePoint deadline = now() + kAnswerBudget;
-  for (int host = 0; host < hosts(); ++host) {
-    while (!done(host)) {
-      RETURN_IF_ERROR(agents_.listen(kPause));
-      RETURN_IF_ERROR(unlessGivenUp(giveUp, what));
-      if (now() < deadline) continue;
-      return errorf(Code::kDeadlineExceeded, "host {}: {}: no answer within {}", name(host), what,
-                    formatDuration(kAnswerBudget));
-    }
-  }
-  return okStatus();
-}
-
-Status Cluster::addAgents(const GiveUp& giveUp) {
-  for (int host = 0; host < hosts(); ++host) {
-    // Of this machine the first stands for all, and the clock is ours.
-    const std::string lock = isLocal() && host > 0 ? "" : "host";
-    const site::ClockOffset clock = isLocal() ? site::ClockOffset::same() : site::ClockOffset();
-    RETURN_IF_ERROR(agents_.add(host, connections_[static_cast<std::size_t>(host)].takeChannel(),
-                                clock, {.lock = lock, .lease = spec_.lease}));
+    // Those that are there already wait for their first message, and then for a sign of life.
+    RETURN_IF_ERROR(heard(agents_.listen(Duration::zero())));
   }
   return listenUntil([this](int host) { return agents_.isReady(host); }, giveUp,
                      "get its agent ready");
 }
 
-Result<std::vector<wire::HostFacts>> Cluster::readFacts(const GiveUp& giveUp) {
-  for (int host = 0; host < hosts(); ++host) RETURN_IF_ERROR(agents_.askForFacts(host));
+Status Cluster::arrived(Connector::Arrived arrived) {
+  if (!arrived.connection.ok()) {
+    if (looksOnly_) failed_.emplace(arrived.host, arrived.connection.status());
+    return arrived.connection.status();
+  }
+  Connection& connection =
+      connections_.emplace(arrived.host, *std::move(arrived.connection)).first->second;
+  // Of this machine the first stands for all, and the clock is ours. Who looks disturbs no run.
+  const bool locks = !looksOnly_ && (!isLocal() || arrived.host == 0);
+  return agents_.add(
+      arrived.host, connection.takeChannel(),
+      isLocal() ? site::ClockOffset::same() : site::ClockOffset(),
+      {.lock = locks ? "host" : "", .holder = locks ? spec_.holder : "", .lease = spec_.lease});
+}
+
+Status Cluster::listenUntil(const std::function<bool(int host)>& done, const GiveUp& giveUp,
+                            const char* what) {
+  const TimePoint deadline = now() + kAnswerBudget;
+  for (int host = 0; host < hosts(); ++host) {
+    while (!failed_.contains(host) && !done(host)) {
+      RETURN_IF_ERROR(heard(agents_.listen(kPause)));
+      RETURN_IF_ERROR(unlessGivenUp(giveUp, what));
+      if (now() < deadline) continue;
+      const Status late = errorf(Code::kDeadlineExceeded, "host {}: {}: no answer within {}",
+                                 name(host), what, formatDuration(kAnswerBudget));
+      if (!looksOnly_) return late;
+      failed_.emplace(host, late);
+    }
+  }
+  return okStatus();
+}
+
+Status Cluster::readFacts(const GiveUp& giveUp) {
+  for (int host = 0; host < hosts(); ++host) {
+    if (!failed_.contains(host)) RETURN_IF_ERROR(heard(agents_.askForFacts(host)));
+  }
   RETURN_IF_ERROR(listenUntil([this](int host) { return agents_.toldFacts(host).has_value(); },
                               giveUp, "ask what it is like"));
+  facts_.resize(spec_.names.size());
+  for (int host = 0; host < hosts(); ++host) {
+    if (failed_.contains(host)) continue;
+    facts_[static_cast<std::size_t>(host)] = *agents_.toldFacts(host);
+  }
+  return okStatus();
+}
+
+Result<site::ClusterLook> Cluster::look(const GiveUp& giveUp) {
+  looksOnly_ = true;
+  RETURN_IF_ERROR(connect(giveUp));
+  RETURN_IF_ERROR(readFacts(giveUp));
+  site::ClusterLook look;
+  std::vector<int> usable;
+  for (int host = 0; host < hosts(); ++host) {
+    site::NodeLook& node = look.nodes.emplace_back(site::NodeLook{.name = name(host)});
+    if (const auto failed = failed_.find(host); failed != failed_.end()) {
+      node.usable = failed->second;
+      continue;
+    }
+    usable.push_back(host);
+    const wire::HostFacts& facts = facts_[static_cast<std::size_t>(host)];
+    node.hostname = facts.hostname;
+    node.kernel = facts.kernel;
+    node.cores = facts.cores;
+    node.agentMemory = facts.agentMemory;
+    if (const auto clock = agents_.clockOf(host)) {
+      node.clockAhead = clock->offset;
+      node.clockError = clock->error;
+    }
+  }
+  if (!usable.empty()) look.rails = chooseAmong(usable, look);
+  return look;
+}
+
+/// The rails that these hosts would have without the others.
+Status Cluster::chooseAmong(const std::vector<int>& usable, site::ClusterLook& look) const {
+  HostsSpec some = spec_;
+  some.names.clear();
   std::vector<wire::HostFacts> facts;
-  for (int host = 0; host < hosts(); ++host) facts.push_back(*agents_.toldFacts(host));
-  return facts;
+  for (const int host : usable) {
+    some.names.push_back(name(host));
+    facts.push_back(facts_[static_cast<std::size_t>(host)]);
+  }
+  Choice choice;
+  if (isLocal()) {
+    choice = loopbackRails(some);
+  } else {
+    ASSIGN_OR_RETURN(choice, chooseRails(some, facts));
+  }
+  const auto inWords = [](const site::Nic& nic) { return nic.interface + " " + nic.address; };
+  for (std::size_t i = 0; i < usable.size(); ++i) {
+    site::NodeLook& node = look.nodes[static_cast<std::size_t>(usable[i])];
+    node.management = inWords(choice.network[i].management);
+    for (const site::Nic& rail : choice.network[i].rails) node.rails.push_back(inWords(rail));
+  }
+  look.words = std::move(choice.words);
+  return okStatus();
 }
 
 Status Cluster::askFaultServices(const GiveUp& giveUp) {
@@ -156,8 +195,7 @@ Status Cluster::watchCounters(const GiveUp& giveUp) {
 }
 
 Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
-  Connection& connection = connections_[static_cast<std::size_t>(host)];
-  const std::string who = isLocal() ? "its agent" : "ssh";
+  Connection& connection = connections_.at(host);
   const std::string left = faults_.leftAt(host);
   std::string why = fmt::format("host {} (node {}) is lost{}: its agent {}", name(host), host,
                                 left.empty() ? "" : " " + left, what);
@@ -165,24 +203,20 @@ Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
   connection.hangUp();
   if (!lives) {
     const TimePoint before = now();
-    why += fmt::format(" ({}: {})", who, connection.howItEnded(exitBudget_));
+    why += fmt::format(" ({}: {})", spec_.launcher->program, connection.howItEnded(exitBudget_));
     exitBudget_ = std::max(exitBudget_ - (now() - before), Duration::zero());
   }
   if (lost_.empty()) lost_ = why;
+  if (looksOnly_) failed_.emplace(host, Status(Code::kUnavailable, why));
   return Status(Code::kUnavailable, why);
 }
 
 Result<std::unique_ptr<site::Processes>> Cluster::startRanks(
     const std::vector<site::RankProcess>& ranks, int logFd) {
-  agents_.logTo(logFd);
+  agents_.logTo(logFd, spec_.names);
   std::vector<site::RankProcess> marked = ranks;
   for (site::RankProcess& rank : marked) rank.environment.insert(faults_.markOf(rank.node));
   return site::AgentProcesses::startRelayedRanks(agents_, marked);
-}
-
-Result<std::unique_ptr<site::Processes>> Cluster::startGuards(
-    const std::vector<site::GuardProcess>& /*guards*/, int /*logFd*/) {
-  return errorf(Code::kUnsupported, "hosts run no programs that are not ours yet");
 }
 
 Result<std::unique_ptr<injector::Fault>> Cluster::makeFault(
@@ -206,9 +240,20 @@ Status Cluster::readRailCounters(std::vector<site::RailCounters>& counters) {
   return okStatus();
 }
 
+Result<std::uint64_t> Cluster::payloadDelivered() {
+  if (isLocal()) {
+    return errorf(Code::kUnsupported, "with 'launcher: local' nothing counts what a rail carries");
+  }
+  std::vector<site::RailCounters> rails;
+  RETURN_IF_ERROR(readRailCounters(rails));
+  std::uint64_t received = 0;
+  for (const site::RailCounters& rail : rails) received += rail.rx_bytes;
+  return payload_.add(now(), received);
+}
+
 Result<std::map<std::string, std::string>> Cluster::describe() const {
   std::map<std::string, std::string> description = choice_.words;
-  description["cluster"] = isLocal() ? "hosts, all of them this machine" : "hosts, by ssh";
+  description["cluster"] = fmt::format("hosts: {}", spec_.launcher->doc);
   description["rail_rate"] = choice_.rate == 0 ? "not known" : formatRate(choice_.rate);
   description["faults"] = faults_.inWords();
   description["clock_error"] = formatDuration(agents_.clockError());
@@ -217,8 +262,9 @@ Result<std::map<std::string, std::string>> Cluster::describe() const {
     std::string text =
         fmt::format("{}: {}, {} cores, {}", name(host), facts.hostname, facts.cores, facts.kernel);
     if (const auto clock = agents_.clockOf(host)) {
-      text += fmt::format(", clock {} ahead of the controller's, to within {}",
-                          signedTime(clock->offset), formatDuration(clock->error));
+      text += fmt::format(", clock {}{} ahead of the controller's, to within {}",
+                          clock->offset < Duration::zero() ? "" : "+", approximately(clock->offset),
+                          approximately(clock->error));
     }
     description[fmt::format("host_{}", host)] = std::move(text);
   }

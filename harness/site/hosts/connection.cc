@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,40 +14,16 @@
 
 #include "base/limits.h"
 #include "harness/site/hosts/greeting.h"
+#include "harness/site/hosts/printed_text.h"
 
 namespace faultline::hosts {
 namespace {
 
-constexpr off_t kMostErrors = 1 << 20;
-constexpr std::size_t kErrorTail = 500;
-
-/// Somebody else's errors must neither stop them nor fill this machine.
-Result<UniqueFd> makeErrors() {
-  UniqueFd fd(::memfd_create("faultline-host", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd || ::ftruncate(fd.get(), kMostErrors) != 0 ||
-      ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0) {
-    return Status::fromErrno(errno, "make room for what ssh says");
-  }
-  return fd;
-}
-
-std::string programOf(const std::string& name) {
-  if (name.find('/') != std::string::npos) return name;
-  // execvp's search: the child's exec takes a path.
-  const char* const path = std::getenv("PATH");
-  std::string_view left = path == nullptr ? "/usr/bin:/bin" : path;
-  while (!left.empty()) {
-    const std::string_view folder = left.substr(0, left.find(':'));
-    left.remove_prefix(std::min(folder.size() + 1, left.size()));
-    std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
-    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-  }
-  return name;
-}
+constexpr std::size_t kErrorTail = 2000;
 
 }  // namespace
 
-Result<Connection> Connection::start(const std::string& host,
+Result<Connection> Connection::start(const Launcher& launcher, const std::string& host,
                                      const std::vector<std::string>& command) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -57,17 +33,17 @@ Result<Connection> Connection::start(const std::string& host,
   const UniqueFd far(ends[1]);
   UniqueFd again(::fcntl(near.get(), F_DUPFD_CLOEXEC, 0));
   if (!again) return Status::fromErrno(errno, "make a channel to a host");
-  ASSIGN_OR_RETURN(UniqueFd errors, makeErrors());
+  ASSIGN_OR_RETURN(UniqueFd errors, makePrintedText());
   launch::SpawnOptions options;
   options.arguments = command;
-  options.executable = programOf(command.front());
+  ASSIGN_OR_RETURN(options.executable, inPath(command.front()));
   options.foreign = true;  // Ctrl-C of our terminal is for us, who end it in order
   options.stdin_fd = far.get();
   options.stdout_fd = far.get();
   options.stderr_fd = errors.get();
   auto process = launch::Process::spawn(options);
   if (!process.ok()) return process.status().withContext("host " + host);
-  return Connection(host, std::move(*process), std::move(near), std::move(again),
+  return Connection(launcher, host, std::move(*process), std::move(near), std::move(again),
                     std::move(errors));
 }
 
@@ -97,12 +73,15 @@ std::optional<Status> Connection::greeted() {
 std::string Connection::howItEnded(Duration budget) {
   const auto ended = process_.waitFor(budget);
   const std::string how = ended.ok() ? ended->toString() : "it still runs";
-  const off_t end = ::lseek(errors_.get(), 0, SEEK_CUR);  // up to which it has been written
-  const off_t begin = std::max<off_t>(0, end - static_cast<off_t>(kErrorTail));
-  std::string text(static_cast<std::size_t>(std::max<off_t>(0, end - begin)), '\0');
-  const ssize_t got = ::pread(errors_.get(), text.data(), text.size(), begin);
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return text.empty() ? how : fmt::format("{}, '{}'", how, excerpt(text));
+  const std::string why = reasonOf(*launcher_, printedText(errors_.get(), kErrorTail));
+  return why.empty() ? how : fmt::format("{}, {}", how, why);
+}
+
+void Connection::kill() {
+  const auto ended = process_.tryWait();
+  if (!ended.ok() || *ended) return;  // by itself, and what it had started with it
+  // It leads a session of its own, and so a group. Not reaped yet: the number is still its.
+  ::kill(-process_.pid(), SIGKILL);
 }
 
 void Connection::hangUp() {

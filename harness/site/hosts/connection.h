@@ -8,6 +8,7 @@
 #include "base/unique_fd.h"
 #include "harness/launch/message_channel.h"
 #include "harness/launch/process.h"
+#include "harness/site/hosts/launcher.h"
 
 namespace faultline::hosts {
 
@@ -15,7 +16,9 @@ namespace faultline::hosts {
 /// the agent's. When it goes, or this process dies, the agent sees the end of its input.
 class Connection {
  public:
-  static Result<Connection> start(const std::string& host, const std::vector<std::string>& command);
+  /// `launcher` is whose command that is.
+  static Result<Connection> start(const Launcher& launcher, const std::string& host,
+                                  const std::vector<std::string>& command);
   Connection(Connection&&) = default;
   Connection& operator=(Connection&&) = default;
 
@@ -30,24 +33,28 @@ class Connection {
 
   /// One that has closed its output is on its way out.
   static constexpr Duration kExitBudget = 500ms;
-  /// What its errors say, the last of it on one line, with how it ended, which is waited for:
-  /// "exit code 255, 'ssh: connect to host ...'".
+  /// What its errors say, the last of it on one line, with how it ended, which is waited for, and
+  /// what that means: "exit code 255, 'ssh: connect to host ...'".
   std::string howItEnded(Duration budget);
 
   /// Lets the agent see the end of its input, and does not wait.
   void hangUp();
+  /// SIGKILL to what leads there, and to what that has started (a jump host's ssh).
+  void kill();
   /// Until it has ended, for at most so long.
   void awaitEnd(Duration budget) { (void)process_.waitFor(budget); }
 
  private:
-  Connection(std::string host, launch::Process process, UniqueFd near, UniqueFd again,
-             UniqueFd errors)
-      : host_(std::move(host)),
+  Connection(const Launcher& launcher, std::string host, launch::Process process, UniqueFd near,
+             UniqueFd again, UniqueFd errors)
+      : launcher_(&launcher),
+        host_(std::move(host)),
         process_(std::move(process)),
         near_(std::move(near)),
         again_(std::move(again)),
         errors_(std::move(errors)) {}
 
+  const Launcher* launcher_;
   std::string host_;
   launch::Process process_;
   UniqueFd near_;

@@ -44,8 +44,9 @@ std::optional<Status> readGreeting(std::string_view said, const std::string& hos
   }
   if (mark > 0) {
     return errorf(Code::kUnavailable,
-                  "host {} says '{}' before the agent: something prints when ssh runs a command "
-                  "there (~/.bashrc, say); have it print only for terminals",
+                  "host {} says '{}' before the agent: something prints when a program is "
+                  "started there (~/.bashrc for ssh, a prolog for Slurm); have it print only for "
+                  "terminals",
                   host, excerpt(said.substr(0, mark)));
   }
   const std::string_view behind = line.substr(end + 1);

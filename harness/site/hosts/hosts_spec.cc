@@ -4,22 +4,27 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include "base/parameter.h"
+#include "harness/site/hosts/host_names.h"
+#include "harness/site/hosts/launcher_list.h"
 
 namespace faultline::hosts {
 namespace {
 
 constexpr std::string_view kLauncher = "launcher";
-constexpr std::string_view kHosts = "hosts";
 constexpr std::string_view kManagement = "management";
 constexpr std::string_view kProgram = "program";
 constexpr std::string_view kSsh = "ssh";
+constexpr std::string_view kSrun = "srun";
+constexpr std::string_view kMpirun = "mpirun";
 constexpr std::string_view kLease = "lease";
 constexpr std::string_view kRails = "rails";
+constexpr std::string_view kRanksPerNode = "ranks_per_node";
 constexpr std::string_view kAuto = "auto";
 
-constexpr std::array<std::string_view, 2> kLaunchers{"ssh", "local"};
+constexpr double kLargestJob = 0xfffffffe;  // of Slurm: 32 bits
 constexpr double kShortestLease = 1;
 constexpr double kLongestLease = 600;
 
@@ -33,6 +38,12 @@ std::string textOf(const site::Settings& settings, std::string_view key) {
   return list.empty() ? "" : list.front();
 }
 
+/// Of a program of the key's name, if nothing else is said.
+std::vector<std::string> commandOf(const site::Settings& settings, std::string_view key) {
+  std::vector<std::string> list = listOf(settings, key);
+  return list.empty() ? std::vector<std::string>{std::string(key)} : list;
+}
+
 /// Fit to be an argument of ssh that is no option, and a word in messages.
 bool isHostName(std::string_view name) {
   const auto fits = [](unsigned char c) {
@@ -42,38 +53,44 @@ bool isHostName(std::string_view name) {
   return !name.empty() && name.front() != '-' && std::ranges::all_of(name, fits);
 }
 
-/// A word of a shell.
-std::string shellWord(std::string_view word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
-/// The same, but for a home at its beginning, which the shell there fills in.
-std::string programWord(std::string_view program) {
-  constexpr std::string_view kHome = "~/";
-  if (!program.starts_with(kHome)) return shellWord(program);
-  return std::string(kHome) + shellWord(program.substr(kHome.size()));
-}
-
 }  // namespace
 
-constinit const std::array<site::Setting, 6> kSettings{{
+constinit const std::array<site::Setting, 10> kSettings{{
     site::Setting{{kLauncher, ParameterType::kEnum, "ssh",
-                   "of kind hosts: who starts the agent of each host; local: this machine is every "
-                   "host, and its ranks reach each other by loopback and memory",
-                   kLaunchers}},
-    site::Setting{{kHosts, ParameterType::kText, "",
-                   "of kind hosts: their names, as ssh knows them; each is a node"},
-                  /*list=*/true},
+                   "of kind hosts: who starts the agent of each host; slurm: steps of a job, by "
+                   "srun; local: this machine is every host, and its ranks reach each other by "
+                   "loopback and memory",
+                   kLauncherNames}},
+    site::Setting{
+        {kHosts, ParameterType::kText, "",
+         "of kind hosts: their names, as the launcher knows them; each is a node. One word "
+         "with a slash is a file with a name on each line. Left out: those of the "
+         "allocation (of Slurm or PBS) in which faultline runs, or of `job`"},
+        /*list=*/true},
+    site::Setting{{kJob,
+                   ParameterType::kInteger,
+                   "",
+                   "of kind hosts: a job of Slurm, where faultline does not run inside of it",
+                   {},
+                   1,
+                   kLargestJob}},
     site::Setting{
         {kManagement, ParameterType::kText, "auto",
          "of kind hosts: the interface of the management network on all hosts; auto: that "
-         "to which ssh comes"}},
+         "to which ssh comes, or that has the address of the host's name"}},
     site::Setting{{kProgram, ParameterType::kText, "",
                    "of kind hosts: the path of faultline on them, if it is not the same as here"}},
+    site::Setting{{kFolderSetting, ParameterType::kText, "",
+                   "of kind hosts: absolute path of a folder that all of them see, for the "
+                   "checkpoints of strategies that restart"}},
     site::Setting{{kSsh, ParameterType::kText, "ssh",
                    "of kind hosts: the ssh command, or a list of it and options: [ssh, -F, FILE]"},
+                  /*list=*/true},
+    site::Setting{{kSrun, ParameterType::kText, "srun",
+                   "of kind hosts: the same of srun, for 'launcher: slurm'"},
+                  /*list=*/true},
+    site::Setting{{kMpirun, ParameterType::kText, "mpirun",
+                   "of kind hosts: the same of Open MPI's mpirun, for 'launcher: mpirun'"},
                   /*list=*/true},
     site::Setting{{kLease,
                    ParameterType::kDuration,
@@ -87,15 +104,20 @@ constinit const std::array<site::Setting, 6> kSettings{{
 
 HostsSpec hostsSpec(const site::ClusterSpec& spec) {
   HostsSpec own;
-  own.launcher =
-      textOf(spec.settings, kLauncher) == kLaunchers[1] ? Launcher::kLocal : Launcher::kSsh;
+  const Launcher* const launcher = findLauncher(textOf(spec.settings, kLauncher));
+  own.launcher = launcher == nullptr ? launchers().front() : launcher;
   own.names = listOf(spec.settings, kHosts);
   const std::string management = textOf(spec.settings, kManagement);
   if (management != kAuto) own.management = management;
   own.program = textOf(spec.settings, kProgram);
-  own.ssh = listOf(spec.settings, kSsh);
+  own.folder = textOf(spec.settings, kFolderSetting);
+  own.ssh = commandOf(spec.settings, kSsh);
+  own.srun = commandOf(spec.settings, kSrun);
+  own.mpirun = commandOf(spec.settings, kMpirun);
+  own.job = textOf(spec.settings, kJob);
   const auto lease = parseDuration(textOf(spec.settings, kLease));
   own.lease = lease.ok() ? *lease : Duration(10s);
+  own.ranksPerNode = spec.ranksPerNode;
   own.railChoice = spec.railChoice;
   own.rails = spec.rails;
   own.railRate = spec.railRate;
@@ -110,31 +132,28 @@ std::vector<site::Refusal> check(const HostsSpec& spec) {
   if (spec.names.empty()) {
     refuse(kHosts, "hosts: a cluster of kind hosts needs their names: 'hosts: [n1, n2]'");
   }
-  if (spec.names.size() > static_cast<std::size_t>(site::kMost.nodes)) {
-    refuse(kHosts,
-           fmt::format("hosts: {} are possible, not {}", site::kMost.nodes, spec.names.size()));
+  if (spec.names.size() > static_cast<std::size_t>(kMost.nodes)) {
+    refuse(kHosts, fmt::format("hosts: {} are possible, not {}", kMost.nodes, spec.names.size()));
+  } else if (static_cast<int>(spec.names.size()) * spec.ranksPerNode > kMostRanks) {
+    refuse(kRanksPerNode,
+           fmt::format("ranks_per_node: {} of each of {} hosts are {} ranks, and {} "
+                       "are possible",
+                       spec.ranksPerNode, spec.names.size(),
+                       static_cast<int>(spec.names.size()) * spec.ranksPerNode, kMostRanks));
   }
   for (const std::string& name : spec.names) {
     if (isHostName(name)) continue;
     refuse(kHosts, fmt::format("hosts: '{}' is no name of a host", name));
     break;
   }
-  // Often written so; a path may have spaces.
-  if (spec.ssh.size() == 1 && spec.ssh.front().find(" -") != std::string::npos) {
-    refuse(kSsh,
-           fmt::format("ssh: '{}' is one word: write a list, [ssh, -F, FILE]", spec.ssh.front()));
+  if (!spec.folder.empty() && !spec.folder.starts_with('/')) {
+    refuse(kFolderSetting, fmt::format("folder: '{}' is no absolute path", spec.folder));
   }
-  const bool named = !spec.railChoice.names.empty() || !spec.railChoice.byNode.empty();
-  if (spec.launcher == Launcher::kLocal && named) {
-    refuse(kRails,
-           "rails: with 'launcher: local' all hosts are this machine, whose addresses reach each "
-           "other by loopback: write how many, or leave it out");
+  if (spec.launcher->check != nullptr) {
+    std::ranges::move(spec.launcher->check(spec), std::back_inserter(wrong));
   }
-  if (spec.launcher == Launcher::kLocal && !spec.management.empty()) {
-    refuse(kManagement, "management: with 'launcher: local' it is loopback; remove it");
-  }
-  if (spec.railChoice.names.size() > static_cast<std::size_t>(site::kMost.rails)) {
-    refuse(kRails, fmt::format("rails: {} of a host are possible, not {}", site::kMost.rails,
+  if (spec.railChoice.names.size() > static_cast<std::size_t>(kMost.rails)) {
+    refuse(kRails, fmt::format("rails: {} of a host are possible, not {}", kMost.rails,
                                spec.railChoice.names.size()));
   }
   if (spec.railChoice.byNode.empty()) return wrong;
@@ -142,9 +161,9 @@ std::vector<site::Refusal> check(const HostsSpec& spec) {
   for (const auto& [host, names] : spec.railChoice.byNode) {
     if (std::ranges::count(spec.names, host) == 0) {
       refuse(kRails, fmt::format("rails: '{}' is none of the hosts", host));
-    } else if (names.size() != rails || rails > static_cast<std::size_t>(site::kMost.rails)) {
-      refuse(kRails, fmt::format("rails: each host needs as many as the others, {} at most",
-                                 site::kMost.rails));
+    } else if (names.size() != rails || rails > static_cast<std::size_t>(kMost.rails)) {
+      refuse(kRails,
+             fmt::format("rails: each host needs as many as the others, {} at most", kMost.rails));
     } else {
       continue;
     }
@@ -160,18 +179,7 @@ std::vector<site::Refusal> check(const HostsSpec& spec) {
 
 std::vector<std::string> agentCommand(const HostsSpec& spec, const std::string& host,
                                       const std::string& ownProgram) {
-  const std::string program = spec.program.empty() ? ownProgram : spec.program;
-  if (spec.launcher == Launcher::kLocal) return {program, "agent", "--stdio"};
-  // Before those of the user, as ssh takes the first value: no terminal, whose end would turn bytes
-  // into others; nobody is there to be asked for a password; and neither ports nor keys nor the
-  // screen of this machine are opened to a host, as for a login perhaps.
-  std::vector<std::string> command{
-      spec.ssh.front(), "-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ClearAllForwardings=yes"};
-  command.insert(command.end(), spec.ssh.begin() + 1, spec.ssh.end());
-  command.insert(command.end(), {"-o", "ConnectTimeout=10"});
-  command.push_back(host);
-  command.push_back(fmt::format("exec {} agent --stdio", programWord(program)));
-  return command;
+  return spec.launcher->command(spec, host, spec.program.empty() ? ownProgram : spec.program);
 }
 
 }  // namespace faultline::hosts

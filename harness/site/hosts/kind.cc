@@ -1,12 +1,17 @@
 #include "harness/site/hosts/kind.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
-#include <filesystem>
+#include <ctime>
 
+#include "base/user_name.h"
 #include "harness/site/hosts/cluster.h"
 #include "harness/site/hosts/host_faults.h"
+#include "harness/site/hosts/host_names.h"
 #include "harness/site/hosts/hosts_spec.h"
+#include "harness/site/hosts/launcher.h"
 
 namespace faultline::hosts {
 namespace {
@@ -29,7 +34,7 @@ site::Footprint footprint(const site::ClusterSpec& spec) {
   taken.descriptors += spec.nodes * kPerHost;
   taken.files = taken.descriptors + spec.nodes * kAgentDescriptors;
   taken.memory += spec.nodes * kLauncherMemory;
-  if (own.launcher != Launcher::kLocal) return taken;
+  if (!own.launcher->thisMachine) return taken;
   const std::int64_t ranks = std::int64_t{spec.nodes} * spec.ranksPerNode;
   taken.processes += ranks;
   taken.threads += ranks * kRankThreads;
@@ -39,21 +44,26 @@ site::Footprint footprint(const site::ClusterSpec& spec) {
 }
 
 std::vector<site::MachineCheck> checkMachine() {
-  std::error_code error;
-  const bool found = std::filesystem::exists("/usr/bin/ssh", error);
-  return {{.group = "hosts",
-           .name = "ssh",
-           .ok = found,
-           .found = found ? "/usr/bin/ssh" : "there is no /usr/bin/ssh",
-           .neededFor = "clusters of kind hosts whose launcher is ssh",
-           .cost = "only 'launcher: local' works",
-           .remedy = "install openssh-client"}};
+  std::vector<site::MachineCheck> checks;
+  for (const Launcher* const launcher : launchers()) {
+    if (launcher->checkMachine != nullptr) checks.push_back(launcher->checkMachine());
+  }
+  return checks;
+}
+
+/// "run 'quickstart' of alice at login1, since 2026-12-01 09:00:00 UTC"
+std::string inWords(const std::string& run) {
+  utsname system{};
+  const std::string here = ::uname(&system) == 0 ? system.nodename : "?";
+  return fmt::format("run '{}' of {} at {}, since {:%Y-%m-%d %H:%M:%S} UTC", run, userName(), here,
+                     fmt::gmtime(std::time(nullptr)));
 }
 
 Result<std::unique_ptr<site::Cluster>> make(const site::ClusterSpec& spec) {
   HostsSpec own = hostsSpec(spec);
   const std::vector<site::Refusal> wrong = check(own);
   if (!wrong.empty()) return errorf(Code::kInvalidArgument, "cluster: {}", wrong.front().reason);
+  own.holder = inWords(spec.run);
   return std::unique_ptr<site::Cluster>(std::make_unique<Cluster>(std::move(own)));
 }
 
@@ -61,15 +71,18 @@ Result<std::unique_ptr<site::Cluster>> make(const site::ClusterSpec& spec) {
 
 constinit const site::Kind kKind{
     .name = "hosts",
-    .summary = "hosts that are there already, by ssh, with the rails that they have",
-    .most = site::kMost,
+    .summary = "hosts that are there already, by ssh, Slurm or MPI, with the rails that they have",
+    .most = kMost,
     .runsRanks = true,
+    .mayHaveGpus = true,
     .ownKernels = true,
-    .runsPrograms = false,
     .sharesFolder = false,
+    .folderSetting = kFolderSetting,
     .takesPrivileges = false,
     .findsRails = true,
     .settings = kSettings,
+    .section = sectionOf,
+    .complete = findHosts,
     .nodes =
         [](const site::ClusterSpec& spec) {
           return static_cast<int>(hostsSpec(spec).names.size());

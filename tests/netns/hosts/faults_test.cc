@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/file_text.h"
 #include "reports/result_json.h"
@@ -26,13 +27,36 @@ longest: 30s
 
 class HostFaultsTest : public HostsTest {
  protected:
+  /// A case of faults.sh. `policy`: each host has a fault service with it; empty: none has.
+  void inLaboratoryWith(const std::string& what, const std::string& policy = "") {
+    std::vector<std::string> settings;
+    if (!policy.empty()) {
+      settings = {"FAULTLINE_LAB_POLICY=" + folder_.write("policy.yaml", policy),
+                  "FAULTLINE_LAB_PROGRAM=" FAULTLINE_BINARY_DIR "/faultline"};
+    }
+    inLaboratory(what, kHosts, settings);
+  }
   /// One fault of rail 0 of node 1.
   void writeFault(int iterations, const std::string& fault,
                   const std::string& target = "{node: 1, rail: 0}",
                   const std::string& strategy = "hot_repair",
                   const std::string& gradient = "2MiB") {
-    writeScenario(iterations, "", strategy,
-                  fmt::format("faults:\n  - {{{}, target: {}}}\n", fault, target), gradient);
+    folder_.write("scenario.yaml", fmt::format(R"(version: 1
+name: hosts
+workload:
+  kind: training
+  iterations: {}
+  warmup_iterations: 2
+  compute: 10ms
+  gradient: {{size: {}, buckets: 2}}
+strategies: [{}]
+faults:
+  - {{{}, target: {}}}
+limits: {{deadline: 5min, give_up: 5s}}
+seed: 7
+expect: [wrong_elements == 0]
+)",
+                                               iterations, gradient, strategy, fault, target));
   }
   /// One that is taken back only with the run.
   void writeLongFault() {
@@ -52,7 +76,7 @@ TEST_F(HostFaultsTest, APortThatGoesDownIsRepairedAndPutBack) {
   writeFault(40,
              "kind: port_down, how: admin, during: {iteration: 10, progress: 50%}, duration: 300ms",
              "{node: 1, rail: 0}", "hot_repair", "48MiB");
-  IN_LABORATORY("faults", kPolicy);
+  OR_RETURN(inLaboratoryWith("faults", kPolicy));
   EXPECT_EQ(told("exit"), 0);
   const reports::ScenarioResult all = result();
   EXPECT_EQ(all.verdict, reports::Verdict::kPass);
@@ -67,7 +91,7 @@ TEST_F(HostFaultsTest, APortThatGoesDownIsRepairedAndPutBack) {
 
 TEST_F(HostFaultsTest, ASlowRailLivesAndIsTakenBack) {
   writeFault(120, "kind: throttle, rate: 50Mbit, direction: tx, at: 300ms, duration: 1s");
-  IN_LABORATORY("faults", kPolicy);
+  OR_RETURN(inLaboratoryWith("faults", kPolicy));
   EXPECT_EQ(told("exit"), 0);
   const reports::Run run = result().runs.front();
   EXPECT_EQ(run.status, reports::RunStatus::kOk) << run.message;
@@ -76,7 +100,7 @@ TEST_F(HostFaultsTest, ASlowRailLivesAndIsTakenBack) {
 
 TEST_F(HostFaultsTest, ARailThatSwallowsEverythingIsGivenUp) {
   writeFault(150, "kind: blackhole, at: 300ms, duration: 700ms");
-  IN_LABORATORY("faults", kPolicy);
+  OR_RETURN(inLaboratoryWith("faults", kPolicy));
   EXPECT_EQ(told("exit"), 0);
   const reports::Run run = result().runs.front();
   EXPECT_EQ(run.status, reports::RunStatus::kOk) << run.message;
@@ -86,7 +110,7 @@ TEST_F(HostFaultsTest, ARailThatSwallowsEverythingIsGivenUp) {
 
 TEST_F(HostFaultsTest, ItsOwnRankIsKilledWithoutAServiceAndTheOthersGoOn) {
   writeFault(200, "kind: process_kill, at: 500ms, duration: 1s", "{node: 1}", "shrink");
-  IN_LABORATORY("faults");
+  OR_RETURN(inLaboratoryWith("faults"));
   const reports::Run run = result().runs.front();
   EXPECT_EQ(run.status, reports::RunStatus::kOk) << run.message;
   expectProven(run);
@@ -96,7 +120,7 @@ TEST_F(HostFaultsTest, ItsOwnRankIsKilledWithoutAServiceAndTheOthersGoOn) {
 
 TEST_F(HostFaultsTest, ItsOwnRankIsStoppedAndGoesOn) {
   writeFault(120, "kind: process_stop, at: 500ms, duration: 300ms", "{node: 1}");
-  IN_LABORATORY("faults");
+  OR_RETURN(inLaboratoryWith("faults"));
   EXPECT_EQ(told("exit"), 0);
   const reports::Run run = result().runs.front();
   EXPECT_EQ(run.status, reports::RunStatus::kOk) << run.message;
@@ -109,7 +133,7 @@ TEST_F(HostFaultsTest, ScenariosOfTheRepositoryHaveTheVerdictThatTheyHaveOnNames
     folder_.write("scenario.yaml",
                   fileText(fmt::format("{}/scenarios/{}", FAULTLINE_SOURCE_DIR, name)));
     std::filesystem::remove_all(out());
-    IN_LABORATORY("faults", kPolicy);
+    OR_RETURN(inLaboratoryWith("faults", kPolicy));
     EXPECT_EQ(told("exit"), 0) << printed_;
     EXPECT_EQ(result().verdict, reports::Verdict::kPass) << name;
   }
@@ -117,21 +141,21 @@ TEST_F(HostFaultsTest, ScenariosOfTheRepositoryHaveTheVerdictThatTheyHaveOnNames
 
 TEST_F(HostFaultsTest, WithoutAServiceNothingBeginsAndTheHostIsNamed) {
   writeFault(100, "kind: port_down, how: admin, at: 200ms, duration: 300ms");
-  IN_LABORATORY("faults-refused");
+  OR_RETURN(inLaboratoryWith("faults-refused"));
   EXPECT_THAT(printed_, AllOf(HasSubstr("first 3: "), HasSubstr("host n1: no fault service"),
                               HasSubstr("docs/administrators.md")));
 }
 
 TEST_F(HostFaultsTest, APolicyThatForbidsItEndsItBeforeItBegins) {
   writeFault(100, "kind: port_down, how: admin, at: 200ms, duration: 300ms");
-  IN_LABORATORY("faults-refused",
-                "version: 1\nmay_strike: [rail1]\nkinds: [port_down]\nlongest: 30s\n");
+  OR_RETURN(inLaboratoryWith(
+      "faults-refused", "version: 1\nmay_strike: [rail1]\nkinds: [port_down]\nlongest: 30s\n"));
   EXPECT_THAT(printed_, AllOf(HasSubstr("first 3: "), HasSubstr("host n1: "), HasSubstr("rail0")));
 }
 
 TEST_F(HostFaultsTest, AnAgentThatIsKilledIsNamedAndItsFaultUndone) {
   writeLongFault();
-  IN_LABORATORY("faults-agent", kPolicy);
+  OR_RETURN(inLaboratoryWith("faults-agent", kPolicy));
   EXPECT_EQ(told("undone"), 1);
   const reports::Run run = result().runs.front();
   EXPECT_EQ(run.status, reports::RunStatus::kFailed);
@@ -144,7 +168,7 @@ TEST_F(HostFaultsTest, AnAgentThatIsKilledIsNamedAndItsFaultUndone) {
 
 TEST_F(HostFaultsTest, AnAgentThatIsStoppedIsNamedAndItsFaultUndone) {
   writeLongFault();
-  IN_LABORATORY("faults-agent-stopped", kPolicy);
+  OR_RETURN(inLaboratoryWith("faults-agent-stopped", kPolicy));
   EXPECT_EQ(told("undone"), 1);
   const reports::Run run = result().runs.front();
   EXPECT_EQ(run.status, reports::RunStatus::kFailed);
@@ -153,13 +177,13 @@ TEST_F(HostFaultsTest, AnAgentThatIsStoppedIsNamedAndItsFaultUndone) {
 
 TEST_F(HostFaultsTest, AControllerThatIsKilledLeavesNothingBroken) {
   writeLongFault();
-  IN_LABORATORY("faults-controller", kPolicy);
+  OR_RETURN(inLaboratoryWith("faults-controller", kPolicy));
   EXPECT_EQ(told("undone"), 1);
 }
 
 TEST_F(HostFaultsTest, CtrlCTakesItBackBeforeTheProgramEnds) {
   writeLongFault();
-  IN_LABORATORY("faults-interrupt", kPolicy);
+  OR_RETURN(inLaboratoryWith("faults-interrupt", kPolicy));
   constexpr int kInterrupted = 130;
   EXPECT_EQ(told("exit"), kInterrupted);
   EXPECT_EQ(told("undone"), 1);
@@ -167,7 +191,7 @@ TEST_F(HostFaultsTest, CtrlCTakesItBackBeforeTheProgramEnds) {
 
 TEST_F(HostFaultsTest, AServiceThatIsKilledIsNamedAndTheNextOneUndoesItsFault) {
   writeFault(300, "kind: port_down, how: admin, at: 200ms, duration: 3s");
-  IN_LABORATORY("faults-service", kPolicy);
+  OR_RETURN(inLaboratoryWith("faults-service", kPolicy));
   EXPECT_EQ(told("undone"), 1);
   const reports::Run run = result().runs.front();
   EXPECT_EQ(run.status, reports::RunStatus::kInvalid);

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstdint>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "reports/result_json.h"
 #include "tests/support/run_program.h"
@@ -21,12 +21,9 @@ inline constexpr int kEndless = 29999;  // iterations
 
 class HostsTest : public ::testing::Test {
  protected:
-  /// A training job: so many iterations of 10 ms or more, with 2 MiB each. `faults`: its section.
-  std::string writeScenario(int iterations, const std::string& cluster = "",
-                            const std::string& strategy = "fault_free",
-                            const std::string& faults = "", const std::string& gradient = "2MiB") {
-    return folder_.write("scenario.yaml",
-                         fmt::format(R"(version: 1
+  /// A training job: so many iterations of 10 ms or more, with 2 MiB each.
+  std::string writeScenario(int iterations, const std::string& cluster = "") {
+    return folder_.write("scenario.yaml", fmt::format(R"(version: 1
 name: hosts
 {}
 workload:
@@ -34,34 +31,44 @@ workload:
   iterations: {}
   warmup_iterations: 2
   compute: 10ms
-  gradient: {{size: {}, buckets: 2}}
-strategies: [{}]
-{}limits: {{deadline: 5min, give_up: 5s}}
+  gradient: {{size: 2MiB, buckets: 2}}
+strategies: [fault_free]
+limits: {{deadline: 5min, give_up: 5s}}
 seed: 7
 expect: [wrong_elements == 0]
 )",
-                                     cluster, iterations, gradient, strategy, faults));
+                                                      cluster, iterations));
   }
   std::string out() const { return folder_.path() / "result"; }
 
-  /// A case of laboratory.sh; skips the test where there is no laboratory. `policy`: each host has
-  /// a fault service with it; empty: none has.
-  void inLaboratory(const std::string& what, const std::string& policy = "") {
-    const std::string file = policy.empty() ? "" : folder_.write("policy.yaml", policy);
-    ::setenv("FAULTLINE_LAB_POLICY", file.c_str(), 1);
-    ::setenv("FAULTLINE_LAB_PROGRAM", FAULTLINE_BINARY_DIR "/faultline", 1);
-    const std::string script = FAULTLINE_SOURCE_DIR "/tests/netns/hosts/laboratory.sh";
-    const testing::Ran ran = testing::runProgram(FAULTLINE_SOURCE_DIR "/ci/labs/hosts.sh",
-                                                 {std::to_string(kHosts), std::to_string(kRails),
-                                                  script, FAULTLINE_BINARY_DIR "/faultline", what},
-                                                 folder_.path());
+  /// A case of laboratory.sh, with ssh; skips the test where there is no laboratory. `settings`: of
+  /// the laboratory, "NAME=VALUE".
+  void inLaboratory(const std::string& what, int hosts = kHosts,
+                    const std::vector<std::string>& settings = {}) {
+    runIn("hosts.sh", caseOf(what, "ssh"), hosts, settings);
+  }
+  /// The same with another launcher.
+  void inLaboratory(const std::string& what, const std::string& launcher) {
+    if (launcher != "slurm") return runIn("hosts.sh", caseOf(what, launcher));
+    std::vector<std::string> words = caseOf(what, launcher);
+    words.insert(words.begin(), {"salloc", "--quiet", "--nodes", std::to_string(kHosts)});
+    runIn("slurm.sh", std::move(words));
+  }
+  /// A command in a laboratory of ci/labs.
+  void runIn(const std::string& laboratory, std::vector<std::string> words, int hosts = kHosts,
+             const std::vector<std::string>& settings = {}) {
+    words.insert(words.begin(), {FAULTLINE_SOURCE_DIR "/ci/labs/" + laboratory,
+                                 std::to_string(hosts), std::to_string(kRails)});
+    words.insert(words.begin(), settings.begin(), settings.end());
+    const testing::Ran ran = testing::runProgram("/usr/bin/env", words, folder_.path());
     constexpr int kNotPossible = 77;
     if (ran.exit == kNotPossible) GTEST_SKIP() << ran.err;
     ASSERT_EQ(ran.exit, 0) << ran.out << ran.err;
     printed_ = ran.out;
   }
-  reports::ScenarioResult result() const {
-    auto read = reports::readResult(out());
+  reports::ScenarioResult result() const { return result(out()); }
+  static reports::ScenarioResult result(const std::string& folder) {
+    auto read = reports::readResult(folder);
     if (!read.ok()) throw std::runtime_error(read.status().message());
     return std::move(*read);
   }
@@ -77,10 +84,18 @@ expect: [wrong_elements == 0]
 
   testing::TemporaryFolder folder_;
   std::string printed_;
+
+ private:
+  static std::vector<std::string> caseOf(const std::string& what, const std::string& launcher) {
+    return {FAULTLINE_SOURCE_DIR "/tests/netns/hosts/laboratory.sh",
+            FAULTLINE_BINARY_DIR "/faultline", what, launcher};
+  }
 };
 
-#define IN_LABORATORY(...)   \
-  inLaboratory(__VA_ARGS__); \
+// Ends the test where that has failed, or could not be.
+#define OR_RETURN(attempt) \
+  attempt;                 \
   if (IsSkipped() || HasFatalFailure()) return
+#define IN_LABORATORY(...) OR_RETURN(inLaboratory(__VA_ARGS__))
 
 }  // namespace faultline

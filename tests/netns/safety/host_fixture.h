@@ -126,8 +126,8 @@ class HostTest : public test::NetnsTest {
     journal_ = (folder_.path() / "journal").string();
     policy_ = folder_.write(
         "policy.yaml",
-        "version: 1\nmay_strike: [eth0, eth1, eth2]\nkinds: [port_down, throttle, blackhole]\n"
-        "longest: 60s\n" +
+        "version: 1\nmay_strike: [eth0, eth1, eth2]\n"
+        "kinds: [port_down, throttle, blackhole, loss, one_way_loss]\nlongest: 60s\n" +
             more_);
     ASSERT_TRUE(pollUntil(5s, [&] { return isUp("eth1") && isUp("eth2"); }));
     // Until the kernel has made up its mind about addresses of its own.

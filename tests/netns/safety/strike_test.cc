@@ -57,9 +57,57 @@ TEST_F(HostTest, LimitsWhatIsSentProvesItAndTakesItBack) {
   EXPECT_TRUE(entries().empty());
 }
 
+TEST_F(HostTest, LosesAShareProvesItAndTakesItBack) {
+  const std::string before = state();
+  for (const std::string direction : {"both", "out", "in"}) {
+    const Ran ran = run({"inject", "loss", "--target", "eth1", "--for", "200ms", "--param",
+                         "percent=40%", "--param", "direction=" + direction, "--json"});
+    ASSERT_EQ(ran.exit, 0) << direction << ran.out << ran.err;
+    const auto told = nlohmann::json::parse(ran.out);
+    // Of both ways a question or its answer is lost: 1 - 0.6 * 0.6.
+    EXPECT_THAT(told["evidence"]["observed"].get<std::string>(),
+                HasSubstr(direction == "both" ? "asked: 64 %" : "asked: 40 %"));
+    EXPECT_TRUE(isAgain(before));
+    EXPECT_TRUE(entries().empty());
+  }
+}
+
+TEST_F(HostTest, LosesAllOfOneDirectionAndTellsWhich) {
+  const std::string before = state();
+  for (const std::string direction : {"out", "in"}) {
+    const Ran ran = run({"inject", "one_way_loss", "--target", "eth1", "--for", "300ms", "--param",
+                         "direction=" + direction, "--json"});
+    ASSERT_EQ(ran.exit, 0) << direction << ran.out << ran.err;
+    const std::string seen =
+        nlohmann::json::parse(ran.out)["evidence"]["observed"].get<std::string>();
+    EXPECT_THAT(seen, HasSubstr("0 answers that were heard"));
+    EXPECT_EQ(seen.find("it sent 0 frames") != std::string::npos, direction == "out") << seen;
+    EXPECT_TRUE(isAgain(before));
+    EXPECT_TRUE(entries().empty());
+  }
+}
+
+// The same hook, and nothing in it: what is left of one who was killed while he made it.
+TEST_F(HostTest, AFilterOfSomebodyElseRefusesThem) {
+  ASSERT_EQ(shell("tc qdisc add dev eth1 clsact").exit, 0);
+  for (const auto& kind :
+       std::vector<std::vector<std::string>>{{"one_way_loss"}, {"loss", "--param", "percent=5%"}}) {
+    std::vector<std::string> words{"inject", "--target", "eth1", "--for", "1s"};
+    words.insert(words.begin() + 1, kind.begin(), kind.end());
+    const Ran ran = run(words);
+    EXPECT_EQ(ran.exit, 3) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("has a clsact with 0 filters already, which is not ours"));
+  }
+  EXPECT_THAT(shell("tc qdisc show dev eth1").out, HasSubstr("clsact"));
+}
+
 TEST_F(HostTest, TheCommandsThatAreToldDoTheSame) {
-  for (const auto& more : std::vector<std::vector<std::string>>{
-           {"blackhole"}, {"throttle", "--param", "rate=20Mbit"}, {"port_down"}}) {
+  for (const auto& more :
+       std::vector<std::vector<std::string>>{{"blackhole"},
+                                             {"one_way_loss", "--param", "direction=in"},
+                                             {"loss", "--param", "percent=30%"},
+                                             {"throttle", "--param", "rate=20Mbit"},
+                                             {"port_down"}}) {
     std::vector<std::string> words{"inject", "--target", "eth2", "--for", "60s"};
     words.insert(words.begin() + 1, more.begin(), more.end());
     const auto told = [&] {

@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -53,28 +55,71 @@ TEST(HostFactsTest, OfThisMachine) {
   EXPECT_GE(loopback->mtu, 576);
 }
 
-TEST(HostLockTest, OneAtATimeAndTheHolderIsNamed) {
-  const std::string name = "test-" + std::to_string(::getpid());
-  auto first = holdHost(name, 0s);
-  ASSERT_TRUE(first.ok()) << first.status().message();
-  const auto second = holdHost(name, 0s);
-  EXPECT_EQ(second.status().code(), Code::kAlreadyExists);
-  EXPECT_THAT(second.status().message(),
-              HasSubstr("another run uses this host (process " + std::to_string(::getpid())));
-  EXPECT_TRUE(holdHost(name + "-other", 0s).ok());
-  first->reset();
-  EXPECT_TRUE(holdHost(name, 0s).ok()) << "gone with its holder";
+TEST(HostFactsTest, MemoryIsWhatIsSharedWithNobody) {
+  EXPECT_EQ(privateMemoryIn(""), 0);
+  EXPECT_EQ(privateMemoryIn("5555-7777 ---p 00000000 00:00 0 [rollup]\nRss: 900 kB\nPss: 500 kB\n"
+                            "Shared_Clean: 600 kB\nPrivate_Clean: 100 kB\nPrivate_Dirty: 200 kB\n"),
+            300 * 1024);
+  const auto facts = readHostFacts();
+  ASSERT_TRUE(facts.ok());
+  EXPECT_GT(facts->agentMemory, 0);
 }
 
-TEST(HostLockTest, TheEndOfTheHolderIsWaitedFor) {
-  const std::string name = "test-wait-" + std::to_string(::getpid());
-  auto first = holdHost(name, 0s);
+class HostLockTest : public ::testing::Test {
+ protected:
+  const std::string name_ = "test-" + std::to_string(::getpid());
+};
+
+TEST_F(HostLockTest, OneAtATimeAndTheHolderIsNamed) {
+  auto first = HostLock::hold(name_, "run 'a' of alice", 0s);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  // As an agent does, which asks in turn.
+  std::atomic<bool> over = false;
+  std::thread holder([&] {
+    while (!over) {
+      pollfd asked{first->fd(), POLLIN, 0};
+      if (::poll(&asked, 1, 10) > 0) first->answer();
+    }
+  });
+  const auto second = HostLock::hold(name_, "another", 0s);
+  over = true;
+  holder.join();
+  EXPECT_EQ(second.status().code(), Code::kAlreadyExists);
+  EXPECT_THAT(second.status().message(),
+              HasSubstr("another run uses this host: run 'a' of alice (process " +
+                        std::to_string(::getpid())));
+  EXPECT_TRUE(HostLock::hold(name_ + "-other", "", 0s).ok());
+  first = Status(Code::kAborted, "over");
+  EXPECT_TRUE(HostLock::hold(name_, "", 0s).ok()) << "gone with its holder";
+}
+
+TEST_F(HostLockTest, OneThatHangsIsNamedByItsProcess) {
+  const auto first = HostLock::hold(name_, "run 'a' of alice", 0s);
+  ASSERT_TRUE(first.ok());
+  EXPECT_THAT(HostLock::hold(name_, "", 0s).status().message(),
+              HasSubstr("another run uses this host (process " + std::to_string(::getpid())));
+}
+
+TEST_F(HostLockTest, WhatItSaysIsShownAsText) {
+  auto first = HostLock::hold(name_, "a\x1b[2J\nb", 0s);
+  ASSERT_TRUE(first.ok());
+  std::thread holder([&] {
+    pollfd asked{first->fd(), POLLIN, 0};
+    if (::poll(&asked, 1, 10'000) > 0) first->answer();
+  });
+  const auto second = HostLock::hold(name_, "", 0s);
+  holder.join();
+  EXPECT_THAT(second.status().message(), HasSubstr("host: a\\x1b[2J b (process"));
+}
+
+TEST_F(HostLockTest, TheEndOfTheHolderIsWaitedFor) {
+  auto first = HostLock::hold(name_, "", 0s);
   ASSERT_TRUE(first.ok()) << first.status().message();
   std::thread holder([&first] {
     std::this_thread::sleep_for(100ms);
-    first->reset();
+    first = Status(Code::kAborted, "over");
   });
-  const auto second = holdHost(name, 60s);
+  const auto second = HostLock::hold(name_, "", 60s);
   holder.join();
   EXPECT_TRUE(second.ok()) << second.status().message();
 }

@@ -13,8 +13,8 @@ namespace {
 NetworkNames network() {
   return {.management = {"10.0.0.1", "10.0.0.2", "10.0.0.3"},
           .rails = {{"10.1.0.1", "10.2.0.1"}, {"10.1.0.2", "10.2.0.2"}, {"10.1.0.3", "10.2.0.3"}},
-          .managementInterface = "mgmt",
-          .railInterfaces = {"rail0", "rail1"}};
+          .managementInterfaces = {"eth0", "eth0", "mgmt"},
+          .railInterfaces = {{"a", "b"}, {"a", "b"}, {"rail0", "rail1"}}};
 }
 
 /// The last of four processes, on nodes 1 and 2 of three.

@@ -24,6 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr TimePoint kCommandStart = TimePoint(1000s);
 const command::NetworkNames kNetwork = networkNames(site::plannedNetwork(2, 1));
+const FolderThere kSame = [](int, const std::string& folder) { return folder; };
 
 TimePoint after(int ms) { return kCommandStart + ms * 1ms; }
 
@@ -271,7 +272,7 @@ TEST_F(CommandWithMetricsTest, OfARunThatFailsThereIsWhatWasToldBefore) {
 }
 
 TEST_F(CommandRecordTest, EachProcessGetsItsArgumentsAndItsEnvironment) {
-  const auto plan = planPrograms(scenario_, planned_, "/out", kNetwork);
+  const auto plan = planPrograms(scenario_, planned_, "/out", kNetwork, kSame);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_EQ(plan->processes.size(), 2u);
   const ProgramPlan::Process& process = plan->processes[1];
@@ -286,6 +287,31 @@ TEST_F(CommandRecordTest, EachProcessGetsItsArgumentsAndItsEnvironment) {
   EXPECT_EQ(process.program.stdoutPath, "/out/rank1/stdout.txt");
 }
 
+TEST_F(CommandRecordTest, AProcessOfAHostIsToldOfTheFoldersThere) {
+  scenario_.workload.command.workingDirectory.clear();
+  const auto plan = planPrograms(
+      scenario_, planned_, "/out", kNetwork,
+      [](int node, const std::string&) { return fmt::format("/tmp/of-host-{}", node); });
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const ProgramPlan::Process& process = plan->processes[1];
+  EXPECT_EQ(process.folder, "/out/rank1");
+  EXPECT_EQ(process.progress, "/out/rank1/p");
+  EXPECT_EQ(process.program.environment.at("FAULTLINE_OUTPUT"), "/tmp/of-host-1/rank1");
+  EXPECT_EQ(process.program.environment.at("FAULTLINE_PROGRESS"), "/tmp/of-host-1/rank1/p");
+  EXPECT_EQ(process.program.stderrPath, "/tmp/of-host-1/rank1/stderr.txt");
+  EXPECT_EQ(process.program.workingDirectory, "/tmp/of-host-1/rank1") << "none was named";
+}
+
+TEST_F(CommandRecordTest, LibrariesThatAProcessIsToLoadMustBeThereByTheirPaths) {
+  scenario_.workload.command.environment = {{"LD_PRELOAD", "/lib/a.so:b.so /lib/c.so"},
+                                            {"NCCL_NET_PLUGIN", "/opt/plugin.so"},
+                                            {"OTHER", "/nowhere"}};
+  const auto plan = planPrograms(scenario_, planned_, "/out", kNetwork, kSame);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_THAT(plan->processes[0].needs,
+              ::testing::ElementsAre("/lib/a.so", "/lib/c.so", "/opt/plugin.so"));
+}
+
 TEST(NcclProgramTest, TheRowsKindComesBetweenTheWorkloadAndTheRow) {
   const auto read = scenario::readScenario(
       "version: 1\nname: n\ncluster: {nodes: 2, rails: 1}\nworkload:\n  {kind: command, command: "
@@ -297,7 +323,7 @@ TEST(NcclProgramTest, TheRowsKindComesBetweenTheWorkloadAndTheRow) {
   ASSERT_TRUE(read.ok()) << read.mistakes.front().toString();
   const auto plan =
       planPrograms(*read.scenario, {0, &read.scenario->strategies.front(), reports::Arm::kFaulted},
-                   "/out", kNetwork);
+                   "/out", kNetwork, kSame);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   const auto& environment = plan->processes[0].program.environment;
   EXPECT_EQ(environment.at("NCCL_IB_RESILIENCY_PORT_FAILOVER"), "1") << "the row is what it says";

@@ -65,7 +65,8 @@ TEST(Hosts, RailsAreANumberNamesOrNamesOfEach) {
 
 TEST(Hosts, WhatIsWrongIsToldInItsPlace) {
   const auto wrong = [](const std::string& cluster) { return hostsProblems(hostsText(cluster)); };
-  EXPECT_THAT(wrong("{kind: hosts}"), HasSubstr("needs their names"));
+  EXPECT_THAT(wrong("{kind: hosts}"),
+              HasSubstr("f.yaml:3:10: hosts: none are named, and this is not inside of an"));
   EXPECT_THAT(wrong("{kind: hosts, hosts: [a], nodes: 2}"),
               HasSubstr("f.yaml:3:43: nodes: nodes of a cluster of kind hosts are those that it "
                         "names; remove it"));
@@ -76,8 +77,11 @@ TEST(Hosts, WhatIsWrongIsToldInItsPlace) {
   EXPECT_THAT(wrong("{kind: hosts, hosts: [a], rails: []}"), HasSubstr("a list of names"));
   EXPECT_THAT(wrong("{kind: hosts, hosts: [a], rails: [e, e]}"), HasSubstr("listed twice"));
   EXPECT_THAT(wrong("{kind: hosts, hosts: [a], rails: many}"), HasSubstr("rails"));
-  EXPECT_THAT(wrong("{kind: hosts, hosts: [a], launcher: slurm}"),
-              HasSubstr("'slurm' is not one of ssh, local"));
+  EXPECT_THAT(wrong("{kind: hosts, hosts: [a], launcher: pbs}"),
+              HasSubstr("'pbs' is not one of ssh, slurm, mpirun, local"));
+  EXPECT_THAT(wrong("{kind: hosts, hosts: [a], job: x}"), HasSubstr("job"));
+  EXPECT_THAT(wrong("{kind: hosts, hosts: ./no_such_file}"),
+              HasSubstr("hosts: read ./no_such_file"));
   EXPECT_THAT(wrong("{kind: hosts, hosts: [a], lease: 1ms}"), HasSubstr("lease"));
   EXPECT_THAT(wrong("{kind: netns, hosts: [a]}"),
               HasSubstr("hosts: is of a cluster of kind hosts"));
@@ -95,10 +99,28 @@ TEST(Hosts, WhatIsNotThereYetIsRefusedWithTheReason) {
       AllOf(HasSubstr("port_down: nodes of this cluster have no service yet that makes faults"),
             HasSubstr("f.yaml:7:12")));
   EXPECT_THAT(hostsProblems(hostsText(hosts, "strategies: [fault_free, fail_stop]\n")),
-              HasSubstr("fail_stop: its ranks keep checkpoints"));
-  EXPECT_THAT(hostsProblems(hostsText(hosts, "strategies: [fault_free, unprotected]\n",
-                                      "{kind: command, command: {run: [x]}}")),
-              HasSubstr("runs no programs that are not ours yet"));
+              AllOf(HasSubstr("fail_stop: its ranks keep checkpoints"),
+                    HasSubstr("'folder: /a/path/that/all/see'")));
+  EXPECT_EQ(hostsProblems(hostsText("{kind: hosts, hosts: [a, b, c], folder: /shared}",
+                                    "strategies: [fault_free, fail_stop]\n")),
+            "");
+  EXPECT_THAT(hostsProblems(hostsText("{kind: hosts, hosts: [a], folder: shared}")),
+              HasSubstr("folder: 'shared' is no absolute path"));
+}
+
+TEST(Hosts, ProgramsWriteIntoFoldersOfTheirOwn) {
+  const auto problems = [](const std::string& command) {
+    return hostsProblems(hostsText("{kind: hosts, hosts: [a, b, c]}",
+                                   "strategies: [fault_free, unprotected]\n",
+                                   "{kind: command, command: {run: [x], " + command + "}}"));
+  };
+  EXPECT_EQ(problems("progress: p, metrics: {m: {json: 'x/y.json', path: a}}"), "");
+  EXPECT_THAT(problems("progress: /tmp/p"),
+              HasSubstr("progress: '/tmp/p' is not below the folder of the process"));
+  EXPECT_THAT(problems("metrics: {m: {json: '../x.json', path: a}}"),
+              HasSubstr("json: '../x.json' is not below the folder of the process"));
+  EXPECT_EQ(problems("env: {A: '{rail_3_address_1}'}"), "") << "so many rails may be found";
+  EXPECT_THAT(problems("env: {A: '{rail_3_address_3}'}"), HasSubstr("no placeholder"));
 }
 
 TEST(Hosts, AreWrittenAsTheyAreReadAgain) {
@@ -107,6 +129,7 @@ TEST(Hosts, AreWrittenAsTheyAreReadAgain) {
         "{kind: hosts, hosts: [n1, n2], rails: [eth1, eth2], rail_rate: 10Gbit}",
         "{kind: hosts, hosts: [n1, n2], rails: {n1: [a], n2: [b]}, program: /opt/faultline}",
         "{kind: hosts, hosts: [n1], launcher: local, lease: 2s}",
+        "{kind: hosts, hosts: [n1], launcher: slurm, job: 17, srun: [srun, --qos=x]}",
         "{kind: hosts, hosts: [n1], ssh: [ssh, -F, my_config], management: eth0}"}) {
     const Scenario scenario = readHosts(hostsText(cluster));
     EXPECT_EQ(readHosts(toJson(scenario).dump()), scenario) << cluster;
@@ -116,6 +139,23 @@ TEST(Hosts, AreWrittenAsTheyAreReadAgain) {
   found.cluster.rails = 4;
   found.cluster.railRate = 25'000'000'000;
   EXPECT_EQ(readHosts(toJson(found).dump()), found) << "what was found is kept";
+}
+
+TEST(Hosts, ThatAreNotNamedAreThoseOfTheAllocation) {
+  ::setenv("SLURM_JOB_NODELIST", "n[08-10]", 1);
+  const Scenario scenario = readHosts(hostsText("{kind: hosts, launcher: slurm}"));
+  ::unsetenv("SLURM_JOB_NODELIST");
+  EXPECT_EQ(scenario.cluster.nodes, 3);
+  EXPECT_THAT(scenario.cluster.settings.at("hosts"), ::testing::ElementsAre("n08", "n09", "n10"));
+  EXPECT_EQ(readHosts(toJson(scenario).dump()), scenario) << "also outside of it";
+}
+
+TEST(Hosts, AWordOfTheCommandLineStandsForAFile) {
+  const auto file = readClusterFile("ssh:n[1-2]");
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(readHosts(hostsText("{nodes: 7}"), *file).cluster.nodes, 2);
+  EXPECT_THAT(readClusterFile("ssh:n[1-").status().message(), HasSubstr("not in pairs"));
+  EXPECT_THAT(readClusterFile("rsh:n1").status().message(), HasSubstr("cannot read"));
 }
 
 TEST(Hosts, AFileTakesThePlaceOfTheSection) {

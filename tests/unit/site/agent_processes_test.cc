@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_text.h"
+#include "tests/support/run_program.h"
 #include "wire/agent.h"
 #include "wire/rank.h"
 
@@ -167,6 +170,51 @@ TEST_F(AgentProcessesTest, AnErrorOfTheListenerNamesWhoWasHeard) {
   });
   EXPECT_THAT(status.message(), HasSubstr("listen to rank 0: type: expected one of joined"));
   say(wire::RankEnded{kFirstJob, "exit code 0"});
+}
+
+TEST_F(AgentProcessesTest, FilesOfAnotherMachineComeIntoTheFolderHere) {
+  const testing::TemporaryFolder folder;
+  GuardProcess guard{.node = kNode, .job = {}, .folder = folder.path() / "run"};
+  guard.job.programs.push_back(
+      {.stdoutPath = "/there/rank0/stdout.txt", .stderrPath = "/there/rank0/stderr.txt"});
+  guard.files = {{"rank0/p", wire::Bringing::kLines}};
+  say(wire::JobStarted{kFirstJob});
+  auto guards = AgentProcesses::startGuardsElsewhere(
+      agents_, {guard}, [](int, const std::string&) { return "/there"; });
+  ASSERT_TRUE(guards.ok()) << guards.status().message();
+  const auto start = told<wire::StartJob>();
+  EXPECT_EQ(start.folder, "/there");
+  ASSERT_EQ(start.files.size(), 3U);
+  EXPECT_EQ(start.files[0].path, "/there/rank0/stdout.txt");
+  EXPECT_EQ(start.files[2].path, "/there/rank0/p");
+  EXPECT_EQ(start.files[2].how, wire::Bringing::kLines);
+  say(wire::JobWrote{kFirstJob, 0, {std::string("a\0\xff", 3)}});
+  say(wire::JobWrote{kFirstJob, 2, {""}});
+  say(wire::JobWrote{kFirstJob, 0, {"b"}});
+  say(wire::GuardSaid{kFirstJob, wire::GuardFinished{{"/there/rank0/stdout.txt"}}});
+  const std::vector<json> heard = listen(**guards);
+  ASSERT_EQ(heard.size(), 1U);
+  EXPECT_EQ(heard[0]["cut"][0], (folder.path() / "run/rank0/stdout.txt").string());
+  EXPECT_EQ(fileText(folder.path() / "run/rank0/stdout.txt"), std::string("a\0\xff"
+                                                                          "b",
+                                                                          4));
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "run/rank0/p"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "run/rank0/stderr.txt"));
+}
+
+TEST_F(AgentProcessesTest, AFileThatHasNoPlaceHereIsAnError) {
+  const testing::TemporaryFolder folder;
+  GuardProcess guard{.node = kNode, .job = {}, .folder = folder.write("a_file", "")};
+  guard.job.programs.push_back({.stdoutPath = "/there/out", .stderrPath = "/there/err"});
+  say(wire::JobStarted{kFirstJob});
+  auto guards = AgentProcesses::startGuardsElsewhere(
+      agents_, {guard}, [](int, const std::string&) { return "/there"; });
+  ASSERT_TRUE(guards.ok()) << guards.status().message();
+  say(wire::JobWrote{kFirstJob, 0, {"text"}});
+  Status trouble;
+  listen(**guards, &trouble);
+  EXPECT_THAT(trouble.message(), HasSubstr("make " + guard.folder + "/out"));
+  say(wire::GuardSaid{kFirstJob, wire::Gone{"killed"}});
 }
 
 TEST_F(AgentProcessesTest, WhatCannotBeStartedIsAnErrorWithItsCode) {

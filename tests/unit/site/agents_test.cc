@@ -244,27 +244,40 @@ TEST_F(AgentsTest, FactsCountersAndLogsAreKeptForWhoAsks) {
   say(1, wire::HostFacts{.hostname = "h"});
   say(1, wire::CountersTold{{{1, 2}}});
   say(1, wire::CountersTold{{{3, 4}}});
-  int log[2];
-  ASSERT_EQ(::pipe2(log, O_CLOEXEC | O_NONBLOCK), 0);
-  const UniqueFd near(log[0]);
-  const UniqueFd far(log[1]);
-  say(1, wire::Logged{"thrown away"});
   ASSERT_TRUE(agents_.listen(10s).ok());
   ASSERT_TRUE(pollUntil(10s, [&] {
     (void)agents_.listen(10ms);
     return agents_.toldCounters(1).size() == 1 && agents_.toldCounters(1)[0].sent == 3;
   }));
   EXPECT_EQ(agents_.toldFacts(1)->hostname, "h");
-  agents_.logTo(far.get());
-  say(1, wire::Logged{"a line"});
-  char text[64];
-  ssize_t size = 0;
+}
+
+TEST_F(AgentsTest, LinesOfALogSayOfWhomTheyAre) {
+  add(1, ClockOffset::same());
+  int log[2];
+  ASSERT_EQ(::pipe2(log, O_CLOEXEC | O_NONBLOCK), 0);
+  const UniqueFd near(log[0]);
+  const UniqueFd far(log[1]);
+  const auto early = agents_.startRelayedRank(1, {}, "x", "rank 0");
+  ASSERT_TRUE(early.ok());
+  say(1, wire::Logged{*early, "thrown away\n"});
+  ASSERT_TRUE(agents_.listen(10s).ok());
+  agents_.logTo(far.get(), {"n0", "n1"});
+  const auto job = agents_.startRelayedRank(1, {}, "x", "rank 3");
+  ASSERT_TRUE(job.ok());
+  constexpr int kNobodys = 99;
+  say(1, wire::Logged{kNobodys, "of nobody\n"});
+  say(1, wire::Logged{*job, "one\nanother"});
+  say(1, wire::RankEnded{*job, "exit code 0"});
   ASSERT_TRUE(pollUntil(10s, [&] {
     (void)agents_.listen(10ms);
-    size = ::read(near.get(), text, sizeof text);
-    return size > 0;
+    return agents_.rankEnd(*job).has_value();
   }));
-  EXPECT_THAT(std::string(text, static_cast<std::size_t>(size)), ::testing::EndsWith("a line"));
+  char text[256];
+  const ssize_t size = ::read(near.get(), text, sizeof text);
+  ASSERT_GT(size, 0);
+  const std::string from = "n1 rank 3 (job " + std::to_string(*job) + "): ";
+  EXPECT_EQ(std::string(text, static_cast<std::size_t>(size)), from + "one\n" + from + "another\n");
 }
 
 TEST(MomentsTest, AllOfARanksWordsArePushed) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/site/hosts/launcher.h"
+
 namespace faultline::hosts {
 namespace {
 
@@ -14,8 +16,11 @@ using ::testing::HasSubstr;
 
 HostsSpec two() {
   HostsSpec spec;
+  spec.launcher = findLauncher("ssh");
   spec.names = {"n1", "user@n2.example"};
   spec.ssh = {"ssh"};
+  spec.srun = {"srun"};
+  spec.mpirun = {"mpirun"};
   spec.railChoice.automatic = true;
   return spec;
 }
@@ -31,7 +36,7 @@ TEST(HostsSpecTest, IsReadFromTheKeys) {
   cluster.settings = {{"launcher", {"local"}}, {"hosts", {"a", "b"}},  {"management", {"auto"}},
                       {"program", {"/x/y"}},   {"ssh", {"ssh", "-F"}}, {"lease", {"3s"}}};
   const HostsSpec spec = hostsSpec(cluster);
-  EXPECT_EQ(spec.launcher, Launcher::kLocal);
+  EXPECT_EQ(spec.launcher->name, "local");
   EXPECT_THAT(spec.names, ElementsAre("a", "b"));
   EXPECT_EQ(spec.management, "");
   EXPECT_EQ(spec.program, "/x/y");
@@ -41,7 +46,8 @@ TEST(HostsSpecTest, IsReadFromTheKeys) {
   cluster.settings["management"] = {"eth7"};
   cluster.settings["launcher"] = {"ssh"};
   EXPECT_EQ(hostsSpec(cluster).management, "eth7");
-  EXPECT_EQ(hostsSpec(cluster).launcher, Launcher::kSsh);
+  EXPECT_THAT(hostsSpec(cluster).srun, ElementsAre("srun")) << "nothing is said";
+  EXPECT_EQ(hostsSpec(cluster).launcher->name, "ssh");
 }
 
 TEST(HostsSpecTest, WhatIsWrongIsToldAtItsKey) {
@@ -58,8 +64,23 @@ TEST(HostsSpecTest, WhatIsWrongIsToldAtItsKey) {
   spec.ssh = {"ssh -F x"};
   EXPECT_THAT(firstWrong(spec), HasSubstr("ssh | ssh: 'ssh -F x' is one word: write a list"));
   spec = two();
-  spec.names.assign(65, "n");
-  EXPECT_THAT(firstWrong(spec), HasSubstr("64 are possible"));
+  spec.names.assign(513, "n");
+  EXPECT_THAT(firstWrong(spec), HasSubstr("hosts | hosts: 512 are possible, not 513"));
+  spec.names.assign(512, "n");
+  spec.ranksPerNode = 8;
+  EXPECT_EQ(firstWrong(spec), "") << "4096 ranks";
+  spec.ranksPerNode = 9;
+  EXPECT_THAT(firstWrong(spec), HasSubstr("ranks_per_node | ranks_per_node: 9 of each of 512"));
+  spec = two();
+  spec.launcher = findLauncher("slurm");
+  EXPECT_EQ(firstWrong(spec), "");
+  spec.srun = {"srun --qos=x"};
+  EXPECT_THAT(firstWrong(spec), HasSubstr("srun | srun: 'srun --qos=x' is one word"));
+  spec.srun = {"srun"};
+  spec = two();
+  spec.launcher = findLauncher("mpirun");
+  spec.mpirun = {"mpirun --mca x"};
+  EXPECT_THAT(firstWrong(spec), HasSubstr("mpirun | mpirun: 'mpirun --mca x' is one word"));
 }
 
 TEST(HostsSpecTest, RailsOfEachHostAreThoseOfAllHosts) {
@@ -79,31 +100,14 @@ TEST(HostsSpecTest, RailsOfEachHostAreThoseOfAllHosts) {
 
 TEST(HostsSpecTest, OneMachineHasNoInterfacesToChooseFrom) {
   HostsSpec spec = two();
-  spec.launcher = Launcher::kLocal;
+  spec.launcher = findLauncher("local");
   EXPECT_EQ(firstWrong(spec), "");
   spec.railChoice = {.automatic = false, .names = {"eth1"}};
   EXPECT_THAT(firstWrong(spec), HasSubstr("rails | "));
   spec = two();
-  spec.launcher = Launcher::kLocal;
+  spec.launcher = findLauncher("local");
   spec.management = "eth0";
   EXPECT_THAT(firstWrong(spec), HasSubstr("management | "));
-}
-
-TEST(HostsSpecTest, TheCommandKeepsTheShellAtBay) {
-  HostsSpec spec = two();
-  spec.ssh = {"ssh", "-F", "my config"};
-  EXPECT_THAT(agentCommand(spec, "n1", "/opt/it's/faultline"),
-              ElementsAre("ssh", "-T", "-a", "-x", "-o", "BatchMode=yes", "-o",
-                          "ClearAllForwardings=yes", "-F", "my config", "-o", "ConnectTimeout=10",
-                          "n1", "exec '/opt/it'\\''s/faultline' agent --stdio"));
-  spec.program = "/usr/bin/faultline";
-  EXPECT_EQ(agentCommand(spec, "n1", "/opt/x").back(), "exec '/usr/bin/faultline' agent --stdio");
-  spec.program = "~/my bin/faultline";
-  EXPECT_EQ(agentCommand(spec, "n1", "/opt/x").back(), "exec ~/'my bin/faultline' agent --stdio");
-  spec.program = "/usr/bin/faultline";
-  spec.launcher = Launcher::kLocal;
-  EXPECT_THAT(agentCommand(spec, "n1", "/opt/x"),
-              ElementsAre("/usr/bin/faultline", "agent", "--stdio"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "harness/command/variables.h"
+#include "harness/scenario/cluster_reader.h"
 #include "harness/scenario/record_reader.h"
 
 namespace faultline::scenario {
@@ -94,10 +95,12 @@ class CommandChecker {
   }
 
   void checkPlaceholders() {
-    if (!findings_.usable({"cluster", "cluster.nodes", "cluster.rails", kPath})) return;
+    const Cluster& cluster = scenario_.cluster;
+    // How many rails are found is known later: a rail that is not there is told then.
+    const bool railsKnown = cluster.railChoice.automatic || findings_.usable({"cluster.rails"});
+    if (!railsKnown || !findings_.usable({"cluster", "cluster.nodes", kPath})) return;
     std::map<std::string, std::string> variables;
-    for (const std::string& name :
-         command::variableNames(scenario_.cluster.nodes, scenario_.cluster.rails)) {
+    for (const std::string& name : command::variableNames(cluster.nodes, mostRails(cluster))) {
       variables.emplace(name, name);
     }
     std::set<std::string> told;
