@@ -61,6 +61,10 @@ class Fault {
   /// long (`external`), they end with kAborted when nobody waits any more. To be called first.
   virtual void stopWhen(std::function<bool()> /*stop*/) {}
 
+  /// No apply() is for longer than this. To be called before prepare(): who takes a fault back
+  /// whatever dies must know when that is due at the latest.
+  virtual void noLongerThan(Duration /*longest*/) {}
+
   /// The next apply() is for so long; nullopt: until the end of the run. To be called before it: a
   /// fault that repeats something within its time must know how often that is.
   virtual void lastsFor(std::optional<Duration> /*duration*/) {}

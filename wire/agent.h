@@ -14,6 +14,7 @@
 #include "wire/guard.h"
 #include "wire/holder.h"
 #include "wire/message.h"
+#include "wire/service.h"
 
 /// Between the controller and the agent of a node (harness/agent/agent.h), which passes on what is
 /// for guards and holders of faults. Moments are those of the node's monotonic clock.
@@ -135,6 +136,15 @@ struct WatchCounters {
   Duration every{};
 };
 
+/// Ask the fault service of your machine.
+struct AskFaultService {
+  static constexpr const char* kType = "ask_service";
+  AskService question{};
+  /// Addresses, behind its interfaces, which each get an empty datagram before: the service proves
+  /// faults by what neighbours that are known do not answer.
+  std::vector<std::string> peers{};
+};
+
 /// To the holder of a fault, which the first one starts.
 struct TellHolder {
   static constexpr const char* kType = "fault";
@@ -148,9 +158,9 @@ struct EndFault {
   int fault = 0;
 };
 
-using ToAgent =
-    std::variant<AgentSetup, CheckJob, StartJob, StartRank, TellGuard, TellRank, EndJob, AskRails,
-                 AskClock, AskFacts, WatchCounters, ShareFolder, TellHolder, EndFault>;
+using ToAgent = std::variant<AgentSetup, CheckJob, StartJob, StartRank, TellGuard, TellRank, EndJob,
+                             AskRails, AskClock, AskFacts, WatchCounters, ShareFolder,
+                             AskFaultService, TellHolder, EndFault>;
 
 /// It serves from now on.
 struct AgentReady {
@@ -302,9 +312,17 @@ struct CountersTold {
   std::vector<PortCounters> ports{};
 };
 
-using FromAgent = std::variant<AgentReady, AgentError, JobChecked, JobStarted, JobRefused, JobWrote,
-                               RankEnded, RankSaid, Logged, GuardSaid, JobOutput, RailsTold,
-                               ClockTold, HostFacts, CountersTold, FolderShared, HolderSaid>;
+/// What it said, or why there is no answer.
+struct FaultServiceTold {
+  static constexpr const char* kType = "service";
+  Outcome outcome{};
+  ServiceFacts facts{};
+};
+
+using FromAgent =
+    std::variant<AgentReady, AgentError, JobChecked, JobStarted, JobRefused, JobWrote, RankEnded,
+                 RankSaid, Logged, GuardSaid, JobOutput, RailsTold, ClockTold, HostFacts,
+                 CountersTold, FolderShared, FaultServiceTold, HolderSaid>;
 
 // --- fields ---
 
@@ -383,6 +401,18 @@ template <typename V>
 void visitFields(V& v, Of<WatchCounters> auto& message) {
   v.required("interfaces", message.interfaces);
   v.required("every", message.every, kNotNegative);
+}
+
+template <typename V>
+void visitFields(V& v, Of<AskFaultService> auto& message) {
+  v.required("question", message.question);
+  v.required("peers", message.peers);
+}
+
+template <typename V>
+void visitFields(V& v, Of<FaultServiceTold> auto& message) {
+  v.required("outcome", message.outcome);
+  v.required("facts", message.facts);
 }
 
 template <typename V>

@@ -21,9 +21,15 @@ struct HeldFault {
   int version = kAgentVersion;
   std::string kind{};
   std::map<std::string, std::string> parameters{};  ///< as a scenario writes them
-  std::string device{};                             ///< "rxe0"; not of faults of queue pairs
-  /// Of faults of queue pairs: as netlink::LinkTarget::startedWith.
-  std::string startedWith{};
+  std::string device{};                             ///< "rxe0"; of faults of RDMA devices
+  /// Of faults of queue pairs and of processes: as netlink::LinkTarget::startedWith.
+  std::vector<std::string> startedWith{};
+  /// Of faults of an interface, which the node's fault service holds (service.h): its name. Empty:
+  /// of others, which a child of the agent holds, and of which the rest says nothing.
+  std::string interface {};
+  Duration longest{};               ///< no strike is for longer
+  std::vector<std::string> keep{};  ///< addresses that must stay within reach
+  std::string run{};                ///< name of the run, for people
 };
 
 /// A call of injector::Fault.
@@ -86,6 +92,10 @@ void visitFields(V& v, Of<HeldFault> auto& fault) {
   v.required("parameters", fault.parameters);
   v.required("device", fault.device);
   v.required("started_with", fault.startedWith);
+  v.required("interface", fault.interface);
+  v.required("longest", fault.longest, kNotNegative);
+  v.required("keep", fault.keep);
+  v.required("run", fault.run);
 }
 
 template <typename V>

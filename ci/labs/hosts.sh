@@ -11,6 +11,8 @@
 #   LAB_SSHD      lines for the configuration of every sshd: LAB_SSHD='MaxStartups 10'
 #   LAB_CLOCKS    seconds by which the monotonic clocks of n0, n1, ... are ahead of this machine's:
 #                 LAB_CLOCKS='0 1000 -5'
+#   FAULTLINE_LAB_POLICY  file: each host has that policy, and a fault service, FAULTLINE_LAB_PROGRAM, that
+#                 is started again when it ends; what it says is in $LAB/faultd.n0.log, ...
 #
 # All of it lives in a process namespace whose first process is this script: however it ends, the
 # kernel ends everything, and nothing of it has a name outside. /etc is a copy, and so is what sshd is told.
@@ -155,6 +157,25 @@ for ((host = 0; host < hosts; ++host)); do
   on "$name" "$(command -v sshd)" -f "$LAB/sshd_config" -h "$LAB/host.$name" -E "$LAB/sshd.$name.log"
   within 30 "sshd of $name does not listen" is_served
 done
+
+# serve NAME: the fault service of a host, with folders of its own.
+serve() {
+  local folder
+  for folder in /etc/faultline /run/faultline /var/lib; do
+    on "$1" mount -t tmpfs -o mode=755 "lab$folder" "$folder"
+  done
+  on "$1" install -m 644 "$FAULTLINE_LAB_POLICY" /etc/faultline/policy.yaml
+  on "$1" bash -c 'while :; do "$0" faultd; sleep 0.1; done' "$FAULTLINE_LAB_PROGRAM" \
+    </dev/null >"$LAB/faultd.$1.log" 2>&1 &
+}
+if [[ -n ${FAULTLINE_LAB_POLICY:-} ]]; then
+  mkdir -p /etc/faultline /run/faultline
+  for ((host = 0; host < hosts; ++host)); do serve "n$host"; done
+  for ((host = 0; host < hosts; ++host)); do
+    within 30 "the fault service of n$host does not come: $(tail -3 "$LAB/faultd.n$host.log")" \
+      on "n$host" test -S /run/faultline/faultd.sock
+  done
+fi
 
 {
   echo "cluster:"

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "harness/agent/fault_holder.h"
+#include "harness/agent/fault_service.h"
 #include "harness/agent/guarded_job.h"
 #include "harness/agent/host_facts.h"
 #include "harness/agent/host_lock.h"
@@ -76,6 +77,7 @@ class Agent {
   Status tellHolder(const wire::TellHolder& message);
   Status startHolder(const wire::TellHolder& message);
   Status relayHolder(int id, launch::Process& holder);
+  Status relayService();
 
   launch::MessageChannel& controller_;
   const LookAtRails& rails_;
@@ -87,7 +89,9 @@ class Agent {
   std::map<int, launch::Process> ranks_;
   std::map<int, RelayedRank> relayed_;
   std::map<int, launch::Process> faults_;  // holders
-  std::optional<PortCounters> counters_;   // that are told again and again
+  std::map<int, ServiceHolder> strikes_;   // faults that the service of this machine holds
+  std::optional<ServiceQuestion> question_;
+  std::optional<PortCounters> counters_;  // that are told again and again
   std::optional<HostLock> lock_;
   bool deaf_ = false;  // the controller cannot be told anything
   Duration lease_{};   // 0: none
@@ -126,6 +130,10 @@ Duration Agent::untilSomethingIsDue() const {
   Duration left = Duration::max();
   if (lease_ > Duration::zero()) left = heard_ + lease_ - now();
   if (counters_) left = std::min(left, counters_->due() - now());
+  if (question_) left = std::min(left, question_->due() - now());
+  for (const auto& [id, strike] : strikes_) {
+    if (strike.fd() >= 0) left = std::min(left, strike.due() - now());
+  }
   for (const auto& [id, job] : jobs_) {
     if (job.due() != TimePoint::max()) left = std::min(left, job.due() - now());
   }
@@ -159,6 +167,8 @@ Status Agent::serve() {
     for (auto& [id, rank] : ranks_) ready.push_back({rank.pidFd(), POLLIN, 0});
     for (auto& [id, rank] : relayed_) rank.addTo(ready);
     for (auto& [id, holder] : faults_) ready.push_back({holder.messages().fd(), POLLIN, 0});
+    for (auto& [id, strike] : strikes_) ready.push_back({strike.fd(), POLLIN, 0});
+    if (question_) ready.push_back({question_->fd(), POLLIN, 0});
     Duration pause = untilSomethingIsDue();
     for (auto& [id, rank] : relayed_) {
       if (rank.hasMore()) pause = Duration::zero();
@@ -199,6 +209,7 @@ Status Agent::serve() {
       const auto current = at++;
       RETURN_IF_ERROR(relayHolder(current->first, current->second));
     }
+    RETURN_IF_ERROR(relayService());
   }
 }
 
@@ -238,6 +249,7 @@ Status Agent::obey(const wire::ToAgent& message) {
   if (const auto* const told = std::get_if<wire::TellHolder>(&message)) return tellHolder(*told);
   if (const auto* const end = std::get_if<wire::EndFault>(&message)) {
     faults_.erase(end->fault);
+    strikes_.erase(end->fault);
     return okStatus();
   }
   if (std::holds_alternative<wire::AskClock>(message)) return tell(wire::ClockTold{now()});
@@ -250,6 +262,11 @@ Status Agent::obey(const wire::ToAgent& message) {
   }
   if (const auto* const counters = std::get_if<wire::WatchCounters>(&message)) {
     return watch(*counters);
+  }
+  if (const auto* const asked = std::get_if<wire::AskFaultService>(&message)) {
+    greet(asked->peers);
+    question_.emplace(asked->question, std::string(wire::kServiceSocket));
+    return okStatus();
   }
   if (const auto* const told = std::get_if<wire::TellRank>(&message)) {
     const auto found = relayed_.find(told->job);
@@ -344,6 +361,9 @@ Status Agent::shareFolder(const wire::ShareFolder& message) {
 }
 
 Status Agent::tellHolder(const wire::TellHolder& message) {
+  if (const auto strike = strikes_.find(message.fault); strike != strikes_.end()) {
+    return strike->second.tell(message.message);
+  }
   const auto found = faults_.find(message.fault);
   const Status told = found == faults_.end()
                           ? startHolder(message)
@@ -352,8 +372,13 @@ Status Agent::tellHolder(const wire::TellHolder& message) {
   return tell(wire::HolderSaid{message.fault, wire::Gone{told.message()}});
 }
 
-/// In the first process namespace, where it sees all programs.
+/// In the first process namespace, where it sees all programs; of interfaces it is the service.
 Status Agent::startHolder(const wire::TellHolder& message) {
+  const auto* const fault = std::get_if<wire::HeldFault>(&message.message);
+  if (fault != nullptr && !fault->interface.empty()) {
+    strikes_.try_emplace(message.fault, *fault, lease_, std::string(wire::kServiceSocket));
+    return okStatus();
+  }
   launch::SpawnOptions options;
   options.body = faultHolderMain;
   options.first_message = wire::toJson(message.message);
@@ -374,6 +399,21 @@ Status Agent::relayHolder(int id, launch::Process& holder) {
     }
     RETURN_IF_ERROR(tell(wire::HolderSaid{id, std::move(*said)}));
   }
+}
+
+/// Passes on what it says, and tells it that we are there: while the controller is, as without it
+/// we end.
+Status Agent::relayService() {
+  for (auto& [id, strike] : strikes_) {
+    strike.stillThere(now());
+    while (auto said = strike.heard())
+      RETURN_IF_ERROR(tell(wire::HolderSaid{id, std::move(*said)}));
+  }
+  if (!question_) return okStatus();
+  const std::optional<wire::FaultServiceTold> answer = question_->answer(now());
+  if (!answer) return okStatus();
+  question_.reset();
+  return tell(*answer);
 }
 
 }  // namespace

@@ -123,13 +123,15 @@ Status holdOne(launch::MessageChannel& controller) {
   ASSIGN_OR_RETURN(const json message, controller.receiveWithin(kFirstMessageBudget));
   ASSIGN_OR_RETURN(const auto held,
                    (wire::firstFromJson<wire::ToHolder, wire::HeldFault>(message)));
-  ASSIGN_OR_RETURN(const UniqueFd network, netlink::currentNamespace());
-  return holdFault(controller, makeHeldFault(held, network.get()));
+  ASSIGN_OR_RETURN(const UniqueFd here, netlink::currentNamespace());
+  ASSIGN_OR_RETURN(netlink::Socket network, netlink::Socket::open(here.get()));
+  return holdFault(controller, makeHeldFault(held, network));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<injector::Fault>> makeHeldFault(const wire::HeldFault& held, int network) {
+Result<std::unique_ptr<injector::Fault>> makeHeldFault(const wire::HeldFault& held,
+                                                       netlink::Socket& network) {
   const injector::FaultKind* const kind = injector::findFaultKind(held.kind);
   if (kind == nullptr) return errorf(Code::kNotFound, "a node has no fault '{}'", held.kind);
   ASSIGN_OR_RETURN(const injector::FaultParameters parameters,
@@ -137,10 +139,16 @@ Result<std::unique_ptr<injector::Fault>> makeHeldFault(const wire::HeldFault& he
   if (kind->target == injector::TargetKind::kRdma) {
     return injector::makeRdmaFault(held.kind, parameters, {.device = held.device});
   }
+  if (kind->target == injector::TargetKind::kProcesses && !kind->ofQueuePairs) {
+    netlink::LinkTarget target;
+    target.nic.socket = &network;
+    target.startedWith = held.startedWith;
+    return injector::makeFault(held.kind, parameters, target);
+  }
   const auto effect = injector::verbs::findEffect(held.kind);
   if (!effect) return errorf(Code::kUnsupported, "a node has no fault '{}'", held.kind);
   return std::unique_ptr<injector::Fault>(std::make_unique<injector::VerbsFault>(
-      *effect, parameters, injector::programsIn(network, held.startedWith)));
+      *effect, parameters, injector::programsIn(network.namespaceFd(), held.startedWith)));
 }
 
 Status holdFault(launch::MessageChannel& controller,

@@ -5,13 +5,15 @@
 #include "base/status.h"
 #include "harness/launch/message_channel.h"
 #include "injector/fault.h"
+#include "injector/netlink/socket.h"
 #include "wire/agent.h"
 
 namespace faultline::agent {
 
-/// As a node makes it; `network` is its network namespace, in which programs are looked for. An
-/// error when it has no such fault, or not with these parameters.
-Result<std::unique_ptr<injector::Fault>> makeHeldFault(const wire::HeldFault& held, int network);
+/// As a node makes it; `network`, which outlives it, is of its network namespace, in which
+/// processes are looked for. An error when it has no such fault, or not with these parameters.
+Result<std::unique_ptr<injector::Fault>> makeHeldFault(const wire::HeldFault& held,
+                                                       netlink::Socket& network);
 
 /// Keeps a fault, or why it could not be made, which then is each answer, for a controller, until
 /// the channel closes; the fault is taken back with its object.

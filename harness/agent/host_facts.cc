@@ -127,6 +127,14 @@ std::string reachedAt(std::string_view connection) {
   return address;
 }
 
+std::string reachedFrom() {
+  const char* const connection = std::getenv("SSH_CONNECTION");
+  std::istringstream words{std::string(connection == nullptr ? "" : connection)};
+  std::string client;
+  words >> client;
+  return client.substr(0, client.find('%'));  // of a link: without its interface
+}
+
 Bytes privateMemoryIn(std::string_view text) {
   constexpr Bytes kKilobyte = 1024;
   Bytes sum = 0;

@@ -22,5 +22,7 @@ Bytes privateMemoryIn(std::string_view text);
 
 /// The third word of SSH_CONNECTION: the address of this machine to which ssh has come. Pure.
 std::string reachedAt(std::string_view connection);
+/// The address from which ssh has come to this process; empty: not by ssh.
+std::string reachedFrom();
 
 }  // namespace faultline::agent

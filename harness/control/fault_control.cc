@@ -24,6 +24,15 @@ site::FaultTarget targetOf(const scenario::Fault& fault) {
   return found;
 }
 
+/// Of all strikes; one without an end is over with the run.
+Duration longestOf(const scenario::Scenario& scenario, const scenario::Fault& fault) {
+  Duration longest{};
+  for (std::size_t strike = 0; strike < static_cast<std::size_t>(fault.times); ++strike) {
+    longest = std::max(longest, fault.durationOf(strike).value_or(scenario.limits.deadline));
+  }
+  return longest;
+}
+
 /// Whether both act on one port of a switch, or isolate some: two pairs could not be told apart.
 bool collide(const scenario::Target& a, const scenario::Target& b) {
   const auto acts = [](const scenario::Target& target, int node) {
@@ -59,6 +68,7 @@ Result<FaultControl> FaultControl::create(const scenario::Scenario& scenario, co
     const scenario::Target target = spec.target.value_or(scenario::Target{});
     ASSIGN_OR_RETURN(std::unique_ptr<injector::Fault> fault, make(spec));
     fault->stopWhen(stop);
+    fault->noLongerThan(longestOf(scenario, spec));
     RETURN_IF_ERROR(fault->prepare().withContext(
         spec.target ? fmt::format("prepare {} on {}", spec.kind, inWords(target))
                     : fmt::format("prepare {}", spec.kind)));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/control/fault_control.h"
 #include "harness/scenario/cluster_reader.h"
 #include "harness/site/kind.h"
 
@@ -14,7 +15,8 @@ Status findRails(scenario::Scenario& scenario, Interrupt& interrupt,
   site::ClusterSpec spec = scenario::specOf(cluster);
   spec.run = scenario.name;
   ASSIGN_OR_RETURN(const auto built, cluster.kind->make(spec));
-  RETURN_IF_ERROR(built->build([&] { return interrupt.pending(); }));
+  const GiveUp giveUp = [&] { return interrupt.pending(); };
+  RETURN_IF_ERROR(built->build(giveUp));
   cluster.rails = built->rails();
   cluster.railChoice.automatic = false;
   // What the language cannot say, nobody could read again: the environment has it all the same.
@@ -23,7 +25,8 @@ Status findRails(scenario::Scenario& scenario, Interrupt& interrupt,
   }
   ASSIGN_OR_RETURN(const auto described, built->describe());
   for (const auto& [name, value] : described) say(fmt::format("{}: {}", name, value));
-  return okStatus();
+  // What may not be struck is told before anything runs.
+  return FaultControl::create(scenario, *built, giveUp).status();
 }
 
 }  // namespace faultline::run

@@ -216,6 +216,8 @@ Status Agents::received(int node, Agent& agent, wire::FromAgent message) {
     if (found != faults_.end()) found->second.said.push_back(std::move(holder->message));
   } else if (auto* const facts = std::get_if<wire::HostFacts>(&message)) {
     agent.facts = std::move(*facts);
+  } else if (auto* const service = std::get_if<wire::FaultServiceTold>(&message)) {
+    agent.service = std::move(*service);
   } else if (auto* const counters = std::get_if<wire::CountersTold>(&message)) {
     agent.counters = std::move(counters->ports);
   } else if (const auto* const logged = std::get_if<wire::Logged>(&message)) {

@@ -128,6 +128,16 @@ class Agents {
   /// The answer, once it has come.
   const std::optional<wire::HostFacts>& toldFacts(int node) const { return agents_.at(node).facts; }
 
+  /// Has its agent ask the fault service of its machine.
+  Status askFaultService(int node, const wire::AskFaultService& question) {
+    agents_.at(node).service.reset();
+    return tell(node, question);
+  }
+  /// What that has said, or why there is no answer, once that is known.
+  const std::optional<wire::FaultServiceTold>& toldFaultService(int node) const {
+    return agents_.at(node).service;
+  }
+
   /// What is missing to start that there; toldMissing() is the answer.
   Status askForMissing(int node, const wire::CheckJob& job);
   const std::optional<std::vector<std::string>>& toldMissing(int node) const {
@@ -168,6 +178,7 @@ class Agents {
     std::optional<std::vector<wire::RailState>> rails{};  // the latest answer
     Duration lease{};                                     // 0: it may be silent for ever
     std::optional<wire::HostFacts> facts{};
+    std::optional<wire::FaultServiceTold> service{};  // the latest answer
     std::optional<std::vector<std::string>> missing{};
     std::optional<Status> shared{};
     std::vector<wire::PortCounters> counters{};

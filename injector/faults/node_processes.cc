@@ -7,11 +7,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -44,12 +46,12 @@ char stateOf(const std::string& task) {
   return name_end == std::string::npos || name_end + 2 >= line.size() ? '\0' : line[name_end + 2];
 }
 
-bool wasStartedWith(const std::string& process, std::string_view variable) {
+bool wasStartedWith(const std::string& process, std::span<const std::string> variables) {
   std::ifstream environment(process + "/environ", std::ios::binary);
-  for (std::string entry; std::getline(environment, entry, '\0');) {
-    if (entry == variable) return true;
-  }
-  return false;
+  std::set<std::string> entries;
+  for (std::string entry; std::getline(environment, entry, '\0');) entries.insert(entry);
+  return std::ranges::all_of(
+      variables, [&](const std::string& variable) { return entries.contains(variable); });
 }
 
 /// Threads of the kernel run no program. A first namespace, as that of a guest, has a hundred.
@@ -96,7 +98,8 @@ Duration HeldProcess::cpuTime() const {
   return Duration(nanoseconds);
 }
 
-Result<std::vector<HeldProcess>> processesIn(int namespace_fd, std::string_view started_with) {
+Result<std::vector<HeldProcess>> processesIn(int namespace_fd,
+                                             std::span<const std::string> started_with) {
   ASSIGN_OR_RETURN(const std::uint64_t wanted, netlink::namespaceId(namespace_fd));
   std::vector<HeldProcess> found;
   Status trouble;

@@ -3,7 +3,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <string_view>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -36,10 +37,11 @@ class HeldProcess {
 };
 
 /// The processes that run in a network namespace, without this one, without those that have ended
-/// and are not reaped yet, and without threads of the kernel; with `started_with`, "NAME=value",
-/// only those that were started with it in their environment. Reads all of /proc: some
-/// milliseconds.
-Result<std::vector<HeldProcess>> processesIn(int namespace_fd, std::string_view started_with = {});
+/// and are not reaped yet, and without threads of the kernel; only those that were
+/// started with all of `started_with`, "NAME=value" each, in their environment. Reads all of /proc:
+/// some milliseconds.
+Result<std::vector<HeldProcess>> processesIn(int namespace_fd,
+                                             std::span<const std::string> started_with = {});
 /// Those that a fault of processes is for.
 Result<std::vector<HeldProcess>> processesOf(const netlink::LinkTarget& target);
 

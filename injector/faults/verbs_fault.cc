@@ -1,5 +1,6 @@
 #include "injector/faults/verbs_fault.h"
 
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ VerbsPrograms programsOf(const netlink::LinkTarget& target) {
   return programsIn(target.nic.socket->namespaceFd(), target.startedWith);
 }
 
-VerbsPrograms programsIn(int namespace_fd, const std::string& started_with) {
+VerbsPrograms programsIn(int namespace_fd, const std::vector<std::string>& started_with) {
   return {[namespace_fd, started_with]() -> Result<std::vector<pid_t>> {
             ASSIGN_OR_RETURN(const std::vector<HeldProcess> processes,
                              processesIn(namespace_fd, started_with));
@@ -43,7 +44,10 @@ VerbsPrograms programsIn(int namespace_fd, const std::string& started_with) {
             for (const HeldProcess& process : processes) pids.push_back(process.pid());
             return pids;
           },
-          false, started_with.empty() ? "" : " that was started with " + started_with};
+          false,
+          started_with.empty()
+              ? ""
+              : fmt::format(" that was started with {}", fmt::join(started_with, " and "))};
 }
 
 VerbsFault::VerbsFault(verbs::Effect effect, const FaultParameters& parameters,

@@ -29,7 +29,7 @@ VerbsPrograms program(pid_t pid);
 /// Those processes of the NIC's namespace that have the shim and an RDMA device open.
 VerbsPrograms programsOf(const netlink::LinkTarget& target);
 /// The same of a network namespace, whose descriptor is borrowed.
-VerbsPrograms programsIn(int namespace_fd, const std::string& started_with = {});
+VerbsPrograms programsIn(int namespace_fd, const std::vector<std::string>& started_with = {});
 
 /// Faults of queue pairs, through the shim in the programs that own them (injector/verbs/shim).
 /// Evidence: what the programs have run into, counted in them, or read back by them. Self-healing:

@@ -23,9 +23,9 @@ struct LinkTarget {
   /// Of faults between two links: the other one, whose attachment is one of the siblings.
   LinkEnd peer_nic{};
   LinkEnd peer_attachment{};
-  /// Of faults of the processes in the computer's namespace: only of those that have this in the
-  /// environment that they were started with, "NAME=value". Empty: all of them.
-  std::string startedWith{};
+  /// Of faults of the processes in the computer's namespace: only of those that have all of these
+  /// in the environment that they were started with, "NAME=value" each.
+  std::vector<std::string> startedWith{};
   /// What the target is called where it comes from, for programs of users: "NAME=value" each.
   std::vector<std::string> calledBy{};
 };

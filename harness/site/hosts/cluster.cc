@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "harness/site/agent_processes.h"
 #include "harness/site/hosts/host_names.h"
+#include "injector/faults/registry.h"
 
 namespace faultline::hosts {
 namespace {
@@ -27,7 +28,8 @@ Cluster::Cluster(HostsSpec spec)
       token_(fmt::format("{:08x}{:08x}", std::random_device()(), std::random_device()())),
       agents_([this](int host, const std::string& what, bool lives) {
         return lostAgent(host, what, lives);
-      }) {}
+      }),
+      faults_(agents_, spec_.names, network(), spec_.lease, spec_.holder) {}
 
 Cluster::~Cluster() {
   for (auto& [host, connection] : connections_) connection.hangUp();
@@ -48,6 +50,7 @@ Status Cluster::build(const GiveUp& giveUp) {
     ASSIGN_OR_RETURN(choice_, chooseRails(spec_, facts_));
   }
   setNetwork(choice_.network);
+  RETURN_IF_ERROR(askFaultServices(giveUp));
   if (!spec_.folder.empty()) RETURN_IF_ERROR(shareFolder(giveUp));
   return isLocal() ? okStatus() : watchCounters(giveUp);
 }
@@ -173,6 +176,12 @@ Status Cluster::chooseAmong(const std::vector<int>& usable, site::ClusterLook& l
   return okStatus();
 }
 
+Status Cluster::askFaultServices(const GiveUp& giveUp) {
+  RETURN_IF_ERROR(faults_.askServices());
+  return listenUntil([this](int host) { return agents_.toldFaultService(host).has_value(); },
+                     giveUp, "ask its fault service");
+}
+
 Status Cluster::watchCounters(const GiveUp& giveUp) {
   for (int host = 0; host < hosts(); ++host) {
     std::vector<std::string> interfaces;
@@ -187,7 +196,9 @@ Status Cluster::watchCounters(const GiveUp& giveUp) {
 
 Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
   Connection& connection = connections_.at(host);
-  std::string why = fmt::format("host {} (node {}) is lost: its agent {}", name(host), host, what);
+  const std::string left = faults_.leftAt(host);
+  std::string why = fmt::format("host {} (node {}) is lost{}: its agent {}", name(host), host,
+                                left.empty() ? "" : " " + left, what);
   // Whatever it does now ends with its lifeline, or its lease.
   connection.hangUp();
   if (!lives) {
@@ -203,13 +214,17 @@ Status Cluster::lostAgent(int host, const std::string& what, bool lives) {
 Result<std::unique_ptr<site::Processes>> Cluster::startRanks(
     const std::vector<site::RankProcess>& ranks, int logFd) {
   agents_.logTo(logFd, spec_.names);
-  return site::AgentProcesses::startRelayedRanks(agents_, ranks);
+  std::vector<site::RankProcess> marked = ranks;
+  for (site::RankProcess& rank : marked) rank.environment.insert(faults_.markOf(rank.node));
+  return site::AgentProcesses::startRelayedRanks(agents_, marked);
 }
 
 Result<std::unique_ptr<injector::Fault>> Cluster::makeFault(
-    const std::string& kind, const injector::FaultParameters& /*parameters*/,
-    const site::FaultTarget& /*target*/) {
-  return errorf(Code::kUnsupported, "{}: there is no service on the hosts that makes faults", kind);
+    const std::string& kind, const injector::FaultParameters& parameters,
+    const site::FaultTarget& target) {
+  const injector::FaultKind* const row = injector::findFaultKind(kind);
+  if (row == nullptr) return errorf(Code::kNotFound, "there is no fault '{}'", kind);
+  return faults_.make(*row, parameters, target, choice_.rate);
 }
 
 Status Cluster::readRailCounters(std::vector<site::RailCounters>& counters) {
@@ -240,7 +255,7 @@ Result<std::map<std::string, std::string>> Cluster::describe() const {
   std::map<std::string, std::string> description = choice_.words;
   description["cluster"] = fmt::format("hosts: {}", spec_.launcher->doc);
   description["rail_rate"] = choice_.rate == 0 ? "not known" : formatRate(choice_.rate);
-  description["faults"] = "none can be made: the hosts have no service for them";
+  description["faults"] = faults_.inWords();
   description["clock_error"] = formatDuration(agents_.clockError());
   for (int host = 0; host < hosts(); ++host) {
     const wire::HostFacts& facts = facts_[static_cast<std::size_t>(host)];

@@ -11,6 +11,7 @@
 #include "harness/site/hosts/choose_rails.h"
 #include "harness/site/hosts/connection.h"
 #include "harness/site/hosts/connector.h"
+#include "harness/site/hosts/host_faults.h"
 #include "harness/site/hosts/hosts_spec.h"
 #include "harness/site/hosts/launcher.h"
 #include "harness/site/hosts/payload_count.h"
@@ -49,6 +50,7 @@ class Cluster final : public site::Cluster {
   Status readFacts(const GiveUp& giveUp);
   Status heard(const Status& status);
   Status watchCounters(const GiveUp& giveUp);
+  Status askFaultServices(const GiveUp& giveUp);
   Status shareFolder(const GiveUp& giveUp);
   Status requirePrograms(const std::vector<site::GuardProcess>& guards);
   static constexpr Duration kAnswerBudget = 30s;
@@ -66,6 +68,7 @@ class Cluster final : public site::Cluster {
   std::string shared_;                     // the one that all hosts see; empty: there is none
   std::map<int, Connection> connections_;  // by host, once its agent has greeted
   site::Agents agents_;
+  HostFaults faults_;
   PayloadCount payload_;
   bool looksOnly_ = false;                         // at the hosts, and goes on without some
   std::map<int, Status> failed_;                   // then: why they cannot be used

@@ -8,6 +8,7 @@
 
 #include "base/user_name.h"
 #include "harness/site/hosts/cluster.h"
+#include "harness/site/hosts/host_faults.h"
 #include "harness/site/hosts/host_names.h"
 #include "harness/site/hosts/hosts_spec.h"
 #include "harness/site/hosts/launcher.h"
@@ -24,14 +25,6 @@ constexpr std::int64_t kAgentDescriptors = 16;
 constexpr Bytes kRankMemory = 16 << 20;
 constexpr std::int64_t kRankThreads = 4;
 constexpr std::int64_t kRankDescriptors = 40;
-
-site::Refusal refusal(const injector::FaultKind& kind,
-                      const injector::FaultParameters& /*parameters*/) {
-  return {std::string(site::kRefusedKind),
-          fmt::format("{}: nodes of this cluster have no service yet that makes faults: run the "
-                      "scenario without them there",
-                      kind.name)};
-}
 
 site::Footprint footprint(const site::ClusterSpec& spec) {
   const HostsSpec own = hostsSpec(spec);

@@ -51,8 +51,14 @@ Result<std::unique_ptr<site::Processes>> Cluster::startGuards(
     const std::vector<site::GuardProcess>& guards, int logFd) {
   agents_.logTo(logFd, spec_.names);
   RETURN_IF_ERROR(requirePrograms(guards));
+  std::vector<site::GuardProcess> marked = guards;
+  for (site::GuardProcess& guard : marked) {
+    for (wire::GuardedProgram& program : guard.job.programs) {
+      program.environment.insert(faults_.markOf(guard.node));
+    }
+  }
   return site::AgentProcesses::startGuardsElsewhere(
-      agents_, guards,
+      agents_, marked,
       [this](int node, const std::string& folder) { return folderThere(node, folder); });
 }
 

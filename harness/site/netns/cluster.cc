@@ -330,7 +330,7 @@ Result<std::unique_ptr<injector::Fault>> Cluster::makeFault(
   netlink::LinkTarget link = !target.rail  ? managementTarget(target.node)
                              : target.peer ? pathTarget(target.node, *target.peer, *target.rail)
                                            : railTarget(target.node, *target.rail);
-  link.startedWith = target.startedWith;
+  if (!target.startedWith.empty()) link.startedWith.push_back(target.startedWith);
   link.calledBy.push_back(fmt::format("FAULTLINE_NODE={}", target.node));
   if (target.rail) link.calledBy.push_back(fmt::format("FAULTLINE_RAIL={}", *target.rail));
   return injector::makeFault(kind, parameters, link);

@@ -16,10 +16,10 @@
 #include "harness/launch/message_channel.h"
 #include "harness/launch/process.h"
 #include "harness/site/agents.h"
+#include "harness/site/holder_line.h"
 #include "harness/site/rdma_vm/frame_switch.h"
 #include "harness/site/rdma_vm/guest_files.h"
 #include "harness/site/rdma_vm/guest_setup.h"
-#include "harness/site/rdma_vm/holder_line.h"
 #include "harness/site/rdma_vm/qmp.h"
 #include "harness/site/rdma_vm/rail_line.h"
 #include "harness/site/rdma_vm/vm_plan.h"
@@ -53,7 +53,7 @@ struct RunOutput {
 ///
 /// Needs the right to make process namespaces (launch::enterPrivileges()). Make it on the main
 /// thread: what it starts dies with the thread that started it. Not thread-safe.
-class Laboratory final : public HolderLine, public RailLine {
+class Laboratory final : public site::HolderLine, public RailLine {
  public:
   struct Files {
     std::string program;  ///< the faultline program, which is also what runs inside

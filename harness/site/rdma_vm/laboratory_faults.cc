@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "harness/site/rdma_vm/guest_fault.h"
+#include "harness/site/rdma_vm/vm_plan.h"
+#include "harness/site/remote_fault.h"
 #include "injector/faults/registry.h"
 #include "injector/verbs/rule.h"
 
@@ -21,6 +22,10 @@ namespace {
 constexpr Duration kEvidenceBudget = 15s;
 constexpr Duration kWholeBudget = 30s;
 constexpr int kLookAgainMs = 10;
+// A guest in software on a busy machine takes seconds for what takes milliseconds elsewhere, and to
+// put a port back waits for it. Most need less than the other for a last answer. A fault ends with
+// its guest, which is thrown away.
+const site::RemoteManner kGuestManner{.answers = 60s, .lastAnswer = 1s};
 
 std::string describe(const std::optional<wire::RailState>& state) {
   if (!state) return "the guest has not told of it";
@@ -131,6 +136,14 @@ injector::Evidence SwitchDrop::verdict() const {
           isCutOff(known)};
 }
 
+wire::HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters,
+                          int rail, const std::string& started_with) {
+  wire::HeldFault held = site::heldFault(kind, parameters);
+  held.device = rdmaDeviceName(rail);
+  if (!started_with.empty()) held.startedWith.push_back(started_with);
+  return held;
+}
+
 Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
     const std::string& kind, const injector::FaultParameters& parameters, Laboratory& laboratory,
     int host, int rail, const std::string& started_with) {
@@ -146,8 +159,9 @@ Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
   const bool inside = row != nullptr && (row->target == injector::TargetKind::kRdma ||
                                          injector::verbs::findEffect(kind).has_value());
   if (inside) {
-    fault = std::make_unique<GuestFault>(laboratory, host,
-                                         heldFault(kind, parameters, rail, started_with));
+    fault = std::make_unique<site::RemoteFault>(laboratory, host, fmt::format("host {}", host),
+                                                heldFault(kind, parameters, rail, started_with),
+                                                kGuestManner);
   }
   if (fault) return fault;
   return errorf(Code::kUnsupported, "{}: a soft-RoCE laboratory has no such fault", kind);

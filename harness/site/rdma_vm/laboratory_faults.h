@@ -86,9 +86,13 @@ class SwitchDrop final : public RailFault {
   injector::Evidence verdict() const override;
 };
 
+/// What the holder of a fault inside of a guest is told, as makeLaboratoryFault() has it.
+wire::HeldFault heldFault(const std::string& kind, const injector::FaultParameters& parameters,
+                          int rail, const std::string& started_with = {});
+
 /// By the name of injector/fault_kind.h: those above, and what acts inside of a guest
-/// (guest_fault.h). kUnsupported for those that a laboratory does not have. `rail` does not matter
-/// to faults of queue pairs, and `started_with` (wire::HeldFault::startedWith) to no others.
+/// (site::RemoteFault). kUnsupported for those that a laboratory does not have. `rail` does not
+/// matter to faults of queue pairs, and `started_with` (wire::HeldFault::startedWith) to no others.
 Result<std::unique_ptr<injector::Fault>> makeLaboratoryFault(
     const std::string& kind, const injector::FaultParameters& parameters, Laboratory& laboratory,
     int host, int rail, const std::string& started_with = {});

@@ -228,5 +228,6 @@ END
     kill -INT "$controller"
     expect_the_end
     ;;
+  faults*) . "$source/tests/netns/hosts/faults.sh" ;;
   *) . "$source/tests/netns/hosts/programs.sh" ;;
 esac

@@ -98,7 +98,7 @@ TEST_F(ProcessFaultTest, OnlyThoseThatWereStartedWithTheVariableAreMeant) {
   const Inhabitant without(targetNamespace());
   const Inhabitant elsewhere(cluster_->nodeNamespace(0), /*busy=*/false, "NUMBER=1");
   awaitInhabitants(3);
-  target_.startedWith = "NUMBER=1";
+  target_.startedWith = {"NUMBER=1"};
   ASSERT_TRUE(test::pollUntil(kLong, [&] {
     const auto found = processesOf(target_);
     return found.ok() && found->size() == 1 && found->front().pid() == meant.pid();

@@ -1,5 +1,7 @@
-// GuestFault alone: what holds its fault says what a test tells it to. With a holder that holds
-// one: guest_fault_test.cc.
+// RemoteFault alone: what holds its fault says what a test tells it to. With a holder that holds
+// one: tests/unit/agent/remote_fault_test.cc.
+#include "harness/site/remote_fault.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -11,9 +13,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "harness/site/rdma_vm/guest_fault.h"
 
-namespace faultline::rdma_vm {
+namespace faultline::site {
 namespace {
 
 using ::testing::ElementsAre;
@@ -23,8 +24,9 @@ constexpr Duration kBudget = 100ms;
 
 class ScriptedLine final : public HolderLine {
  public:
-  Result<int> startFault(int /*host*/, const wire::HeldFault& /*fault*/) override {
+  Result<int> startFault(int /*host*/, const wire::HeldFault& fault) override {
     told.push_back("start");
+    held = fault;
     return kNumber;
   }
   Status tellFault(int fault, const wire::ToHolder& message) override {
@@ -57,6 +59,7 @@ class ScriptedLine final : public HolderLine {
     return trouble;
   }
 
+  wire::HeldFault held;
   std::vector<std::string> told;           ///< "start", the types of messages, "end"
   std::deque<wire::HolderAnswer> answers;  ///< to the next messages; to more of them: success
   bool mute = false;                       ///< no answers at all
@@ -68,7 +71,7 @@ class ScriptedLine final : public HolderLine {
   static constexpr int kNumber = 7;
 };
 
-class GuestFaultLineTest : public ::testing::Test {
+class RemoteFaultTest : public ::testing::Test {
  protected:
   /// An answer after a change, that ended some time ago.
   static wire::HolderAnswer changed(bool broken, Duration ago = {}) {
@@ -87,18 +90,22 @@ class GuestFaultLineTest : public ::testing::Test {
   }
 
   ScriptedLine line_;
-  std::optional<GuestFault> fault_{std::in_place, line_, 1, wire::HeldFault{.kind = "probe"},
-                                   kBudget};
+  std::optional<RemoteFault> fault_{std::in_place,
+                                    line_,
+                                    1,
+                                    "host 1",
+                                    wire::HeldFault{.kind = "probe"},
+                                    RemoteManner{kBudget, 1s}};
 };
 
-TEST_F(GuestFaultLineTest, ItsHolderIsStartedOnceAndEndedWhenTheFaultIsTakenBack) {
+TEST_F(RemoteFaultTest, ItsHolderIsStartedOnceAndEndedWhenTheFaultIsTakenBack) {
   prepare();
   strike();
   fault_.reset();
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "prepare", "apply", "revert", "end"));
 }
 
-TEST_F(GuestFaultLineTest, WhatWasNotAppliedIsNotTakenBack) {
+TEST_F(RemoteFaultTest, WhatWasNotAppliedIsNotTakenBack) {
   EXPECT_TRUE(fault_->revert().ok()) << "nor was it prepared";
   prepare();
   EXPECT_TRUE(fault_->revert().ok());
@@ -107,10 +114,10 @@ TEST_F(GuestFaultLineTest, WhatWasNotAppliedIsNotTakenBack) {
 }
 
 // A guest that hangs: Ctrl-C ends what waits for it, also what takes the fault back.
-TEST_F(GuestFaultLineTest, AGuestIsNotWaitedForWhenNobodyWaitsForIt) {
+TEST_F(RemoteFaultTest, AGuestIsNotWaitedForWhenNobodyWaitsForIt) {
   constexpr Duration kUsual = 10min;
   bool stop = false;
-  GuestFault fault(line_, 1, wire::HeldFault{.kind = "probe"}, kUsual);
+  RemoteFault fault(line_, 1, "host 1", wire::HeldFault{.kind = "probe"}, {kUsual, 1s});
   fault.stopWhen([&stop] { return stop; });
   ASSERT_TRUE(fault.prepare().ok());
   line_.answers = {changed(true)};
@@ -127,7 +134,7 @@ TEST_F(GuestFaultLineTest, AGuestIsNotWaitedForWhenNobodyWaitsForIt) {
   EXPECT_THAT(line_.told, ElementsAre()) << "there is nothing left to take back";
 }
 
-TEST_F(GuestFaultLineTest, WhenNobodyWaitsItIsStillTakenBack) {
+TEST_F(RemoteFaultTest, WhenNobodyWaitsItIsStillTakenBack) {
   fault_->stopWhen([] { return true; });
   line_.mute = false;
   prepare();
@@ -138,7 +145,7 @@ TEST_F(GuestFaultLineTest, WhenNobodyWaitsItIsStillTakenBack) {
   EXPECT_TRUE(fault_->revert().ok());
 }
 
-TEST_F(GuestFaultLineTest, WhatFailsHalfWayIsTakenBack) {
+TEST_F(RemoteFaultTest, WhatFailsHalfWayIsTakenBack) {
   prepare();
   line_.answers = {failed(errorf(Code::kIo, "torn"))};
   EXPECT_EQ(fault_->apply().code(), Code::kIo);
@@ -146,7 +153,7 @@ TEST_F(GuestFaultLineTest, WhatFailsHalfWayIsTakenBack) {
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply", "revert"));
 }
 
-TEST_F(GuestFaultLineTest, WhatWasNotTakenBackIsTriedAgainAndIsNoChange) {
+TEST_F(RemoteFaultTest, WhatWasNotTakenBackIsTriedAgainAndIsNoChange) {
   strike();
   line_.answers = {failed(errorf(Code::kNotRestored, "the queue is still there")), changed(false)};
   EXPECT_EQ(fault_->revert().code(), Code::kNotRestored);
@@ -158,7 +165,7 @@ TEST_F(GuestFaultLineTest, WhatWasNotTakenBackIsTriedAgainAndIsNoChange) {
 }
 
 // Told something, the agent would start another holder.
-TEST_F(GuestFaultLineTest, AHolderThatHasEndedIsToldNothing) {
+TEST_F(RemoteFaultTest, AHolderThatHasEndedIsToldNothing) {
   strike();
   line_.said.push_back(wire::Gone{"killed"});
   EXPECT_THAT(fault_->step(now()).message(), HasSubstr("has ended: killed"));
@@ -168,7 +175,7 @@ TEST_F(GuestFaultLineTest, AHolderThatHasEndedIsToldNothing) {
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply"));
 }
 
-TEST_F(GuestFaultLineTest, WhatWasTakenBackNeedsNoHolder) {
+TEST_F(RemoteFaultTest, WhatWasTakenBackNeedsNoHolder) {
   strike();
   EXPECT_TRUE(fault_->revert().ok());
   line_.said.push_back(wire::Gone{});
@@ -177,7 +184,7 @@ TEST_F(GuestFaultLineTest, WhatWasTakenBackNeedsNoHolder) {
 }
 
 // The clocks are known with an error.
-TEST_F(GuestFaultLineTest, TheFirstChangeIsNotBeforeItsRequest) {
+TEST_F(RemoteFaultTest, TheFirstChangeIsNotBeforeItsRequest) {
   prepare();
   const TimePoint begin = now();
   line_.answers = {changed(true, 1h)};
@@ -187,7 +194,7 @@ TEST_F(GuestFaultLineTest, TheFirstChangeIsNotBeforeItsRequest) {
   EXPECT_EQ(fault_->transitions()[0].after, fault_->transitions()[0].before);
 }
 
-TEST_F(GuestFaultLineTest, EachChangeHasItsOwnMoments) {
+TEST_F(RemoteFaultTest, EachChangeHasItsOwnMoments) {
   strike();
   // What it did by itself since then, and its end.
   wire::HolderAnswer end = changed(false, 3s);
@@ -206,7 +213,7 @@ TEST_F(GuestFaultLineTest, EachChangeHasItsOwnMoments) {
   }
 }
 
-TEST_F(GuestFaultLineTest, AnEndThatNobodyNoticedIsOfItsStrike) {
+TEST_F(RemoteFaultTest, AnEndThatNobodyNoticedIsOfItsStrike) {
   strike();
   wire::HolderAnswer lapsed = changed(false);
   lapsed.lapsed = now() - 1h;
@@ -218,7 +225,7 @@ TEST_F(GuestFaultLineTest, AnEndThatNobodyNoticedIsOfItsStrike) {
   EXPECT_FALSE(fault_->lapsedAt());
 }
 
-TEST_F(GuestFaultLineTest, WhatTheLineSaysOfItselfIsTheErrorOfEachCall) {
+TEST_F(RemoteFaultTest, WhatTheLineSaysOfItselfIsTheErrorOfEachCall) {
   prepare();
   line_.trouble = errorf(Code::kIo, "host 1 is gone");
   line_.mute = true;
@@ -226,7 +233,7 @@ TEST_F(GuestFaultLineTest, WhatTheLineSaysOfItselfIsTheErrorOfEachCall) {
   EXPECT_EQ(fault_->apply().message(), "host 1 is gone");
 }
 
-TEST_F(GuestFaultLineTest, ARequestThatWasNotSentIsNotWaitedFor) {
+TEST_F(RemoteFaultTest, ARequestThatWasNotSentIsNotWaitedFor) {
   prepare();
   line_.refusal = errorf(Code::kIo, "full");
   EXPECT_EQ(fault_->apply().message(), "full");
@@ -235,7 +242,7 @@ TEST_F(GuestFaultLineTest, ARequestThatWasNotSentIsNotWaitedFor) {
   EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "revert"));
 }
 
-TEST_F(GuestFaultLineTest, AnAnswerIsWaitedForAsLongAsItsBudget) {
+TEST_F(RemoteFaultTest, AnAnswerIsWaitedForAsLongAsItsBudget) {
   EXPECT_EQ(fault_->evidenceBudget(), kBudget);
   prepare();
   line_.mute = true;
@@ -244,10 +251,10 @@ TEST_F(GuestFaultLineTest, AnAnswerIsWaitedForAsLongAsItsBudget) {
   EXPECT_GE(now() - begin, kBudget);
   EXPECT_EQ(late.code(), Code::kDeadlineExceeded);
   EXPECT_THAT(late.message(),
-              HasSubstr("probe in host 1 has not answered for " + formatDuration(kBudget)));
+              HasSubstr("probe on host 1 has not answered for " + formatDuration(kBudget)));
 }
 
-TEST_F(GuestFaultLineTest, ALateAnswerIsNotTakenForThatOfTheNextCall) {
+TEST_F(RemoteFaultTest, ALateAnswerIsNotTakenForThatOfTheNextCall) {
   prepare();
   line_.mute = true;
   EXPECT_EQ(fault_->apply().code(), Code::kDeadlineExceeded);
@@ -261,7 +268,7 @@ TEST_F(GuestFaultLineTest, ALateAnswerIsNotTakenForThatOfTheNextCall) {
   EXPECT_EQ(fault_->transitions().size(), 2u) << "that of the late answer is not lost";
 }
 
-TEST_F(GuestFaultLineTest, EvidenceIsAskedForOnce) {
+TEST_F(RemoteFaultTest, EvidenceIsAskedForOnce) {
   strike();
   line_.mute = true;
   for (int time = 0; time < 2; ++time) {
@@ -278,11 +285,112 @@ TEST_F(GuestFaultLineTest, EvidenceIsAskedForOnce) {
   EXPECT_TRUE(evidence->ok);
 }
 
-TEST_F(GuestFaultLineTest, AnErrorInsteadOfEvidenceIsReturned) {
+TEST_F(RemoteFaultTest, AnErrorInsteadOfEvidenceIsReturned) {
   strike();
   line_.answers = {failed(errorf(Code::kIo, "no counters"))};
   EXPECT_EQ(fault_->evidence().status().message(), "no counters");
 }
 
+/// Of a node that undoes what it was asked for whatever dies.
+class UndoneThereTest : public RemoteFaultTest {
+ protected:
+  UndoneThereTest() {
+    fault_.emplace(line_, 1, "host n1", wire::HeldFault{.kind = "probe"},
+                   RemoteManner{.answers = kBudget,
+                                .lastAnswer = 1ms,
+                                .undone =
+                                    [this](const Status& why) {
+                                      reasons_.push_back(why.message());
+                                      return undone_;
+                                    },
+                                .spare = 5s,
+                                .longest = 30s});
+  }
+  std::string observed() {
+    const auto evidence = fault_->evidence();
+    EXPECT_TRUE(evidence.ok()) << evidence.status().message();
+    EXPECT_FALSE(evidence.ok() && evidence->ok);
+    return evidence.ok() ? evidence->observed : "";
+  }
+
+  std::vector<std::string> reasons_;  ///< why it was asked whether it is undone
+  Status undone_;
+};
+
+TEST_F(UndoneThereTest, AHolderThatHasEndedLeavesNoEvidenceAndTheNodeUndoesIt) {
+  strike();
+  line_.said.push_back(wire::Gone{"killed"});
+  EXPECT_TRUE(fault_->step(now()).ok()) << "the run goes on, and is invalid";
+  EXPECT_THAT(observed(), HasSubstr("what holds probe on host n1 has ended: killed"));
+  EXPECT_THAT(reasons_, ElementsAre());
+  EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_THAT(reasons_, ElementsAre(HasSubstr("has ended: killed")));
+  ASSERT_EQ(fault_->transitions().size(), 2u);
+  EXPECT_FALSE(fault_->transitions()[1].broken);
+  EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_EQ(reasons_.size(), 1u) << "there is nothing left to be done";
+}
+
+TEST_F(UndoneThereTest, WhatTheNodeHasEndedLeavesNoEvidence) {
+  strike();
+  line_.said.push_back(
+      wire::HolderBroken{wire::Outcome::of(errorf(Code::kDeadlineExceeded, "nobody was heard"))});
+  EXPECT_THAT(observed(), HasSubstr("probe on host n1 was ended there: nobody was heard"));
+  line_.said.push_back(wire::Gone{"closed"});
+  EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_THAT(reasons_, ElementsAre(HasSubstr("nobody was heard")));
+}
+
+TEST_F(UndoneThereTest, WhatNobodySaysWasUndoneIsTheError) {
+  strike();
+  line_.said.push_back(wire::Gone{"killed"});
+  undone_ = errorf(Code::kNotRestored, "it is still there");
+  EXPECT_EQ(fault_->revert().code(), Code::kNotRestored);
+  EXPECT_EQ(fault_->transitions().size(), 1u);
+  undone_ = okStatus();
+  EXPECT_TRUE(fault_->revert().ok());
+}
+
+TEST_F(UndoneThereTest, WhatItsHolderSaysIsTheTruth) {
+  strike();
+  line_.answers = {failed(errorf(Code::kNotRestored, "an address is missing")), changed(false)};
+  const Status reverted = fault_->revert();
+  EXPECT_EQ(reverted.code(), Code::kNotRestored);
+  EXPECT_EQ(reverted.message(), "host n1: an address is missing");
+  EXPECT_THAT(reasons_, ElementsAre());
+  EXPECT_TRUE(fault_->revert().ok());
+}
+
+TEST_F(UndoneThereTest, ANodeThatDoesNotAnswerIsAskedWhetherItIsUndoneAlsoWithCtrlC) {
+  bool stop = false;
+  fault_->stopWhen([&stop] { return stop; });
+  strike();
+  line_.mute = true;
+  stop = true;
+  EXPECT_TRUE(fault_->revert().ok());
+  EXPECT_EQ(reasons_.size(), 1u);
+}
+
+TEST_F(UndoneThereTest, TheNextStrikeHasAnotherHolder) {
+  strike();
+  line_.said.push_back(wire::Gone{"killed"});
+  EXPECT_TRUE(fault_->revert().ok());
+  line_.told.clear();
+  line_.answers = {{}, changed(true)};
+  EXPECT_TRUE(fault_->apply().ok());
+  EXPECT_THAT(line_.told, ElementsAre("end", "start", "prepare", "apply"));
+}
+
+TEST_F(UndoneThereTest, ItLastsALittleLongerThanWasAskedForWhereThatIsAllowed) {
+  for (const auto& [asked, told] :
+       {std::pair<Duration, Duration>(2s, 7s), {28s, 30s}, {31s, 31s}}) {
+    RemoteFault fault(line_, 1, "host n1", {.kind = "probe"},
+                      {.answers = kBudget, .spare = 5s, .longest = 30s});
+    fault.noLongerThan(asked);
+    ASSERT_TRUE(fault.prepare().ok());
+    EXPECT_EQ(line_.held.longest, told);
+  }
+}
+
 }  // namespace
-}  // namespace faultline::rdma_vm
+}  // namespace faultline::site

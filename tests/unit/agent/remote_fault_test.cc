@@ -1,6 +1,6 @@
-// Faults inside of guests, without guests: GuestFault at one end of a channel, what holds a fault
-// at the other, in a thread. What that cannot be made to say: guest_fault_line_test.cc.
-#include "harness/site/rdma_vm/guest_fault.h"
+// Faults on nodes, without nodes: RemoteFault at one end of a channel, what holds a fault at the
+// other, in a thread. What that cannot be made to say: tests/unit/site/remote_fault_test.cc.
+#include "harness/site/remote_fault.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@
 #include "injector/faults/registry.h"
 #include "tests/support/poll_until.h"
 
-namespace faultline::rdma_vm {
+namespace faultline::agent {
 namespace {
 
 using faultline::test::pollUntil;
@@ -33,6 +33,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr Duration kPatience = 20s;
+const site::RemoteManner kManner{.answers = 60s, .lastAnswer = 1s};
 /// How long the fault takes to return after its change.
 constexpr Duration kAfterChange = 50ms;
 
@@ -107,7 +108,7 @@ class ProbeFault final : public injector::Fault {
 };
 
 /// Two of them.
-class FakeGuests final : public HolderLine {
+class FakeGuests final : public site::HolderLine {
  public:
   Result<int> startFault(int host, const wire::HeldFault& fault) override {
     Guest& guest = guests.at(static_cast<std::size_t>(host));
@@ -117,7 +118,7 @@ class FakeGuests final : public HolderLine {
     auto holder = std::make_unique<Holder>(std::move(ends.first));
     holder->thread = std::jthread([&guest, far = std::move(ends.second)]() mutable {
       std::unique_ptr<injector::Fault> probe = std::make_unique<ProbeFault>(guest);
-      (void)agent::holdFault(far, std::move(probe));
+      (void)holdFault(far, std::move(probe));
       guest.note("ended");
     });
     holders_[number] = std::move(holder);
@@ -163,15 +164,15 @@ class FakeGuests final : public HolderLine {
   int next_ = 1;
 };
 
-class GuestFaultTest : public ::testing::Test {
+class RemoteFaultTest : public ::testing::Test {
  protected:
   static constexpr int kHost = 1;
 
-  std::unique_ptr<GuestFault> make(const std::string& device = "rxe3") {
-    return std::make_unique<GuestFault>(guests_, kHost,
-                                        wire::HeldFault{.kind = "probe", .device = device});
+  std::unique_ptr<site::RemoteFault> make(const std::string& device = "rxe3") {
+    return std::make_unique<site::RemoteFault>(
+        guests_, kHost, "host 1", wire::HeldFault{.kind = "probe", .device = device}, kManner);
   }
-  std::unique_ptr<GuestFault> makeApplied() {
+  std::unique_ptr<site::RemoteFault> makeApplied() {
     auto fault = make();
     EXPECT_TRUE(fault->prepare().ok());
     const Status applied = fault->apply();
@@ -186,10 +187,11 @@ class GuestFaultTest : public ::testing::Test {
   Guest& guest_ = guests_.guests[kHost];
 };
 
-TEST_F(GuestFaultTest, EachCallReachesTheFaultInItsGuestAndNoOther) {
+TEST_F(RemoteFaultTest, EachCallReachesTheFaultInItsGuestAndNoOther) {
   {
-    GuestFault fault(guests_, kHost,
-                     {.kind = "qp_error", .parameters = {{"device", "rxe1"}}, .device = "rxe2"});
+    site::RemoteFault fault(
+        guests_, kHost, "host 1",
+        {.kind = "qp_error", .parameters = {{"device", "rxe1"}}, .device = "rxe2"}, kManner);
     EXPECT_TRUE(fault.prepare().ok());
     EXPECT_EQ(guest_.held.kind, "qp_error");
     EXPECT_EQ(guest_.held.parameters.at("device"), "rxe1");
@@ -207,20 +209,20 @@ TEST_F(GuestFaultTest, EachCallReachesTheFaultInItsGuestAndNoOther) {
   EXPECT_THAT(guests_.guests[0].calls(), IsEmpty());
 }
 
-TEST_F(GuestFaultTest, IsPreparedTwiceByOneHolder) {
+TEST_F(RemoteFaultTest, IsPreparedTwiceByOneHolder) {
   const auto fault = make();
   EXPECT_TRUE(fault->prepare().ok());
   EXPECT_TRUE(fault->prepare().ok());
   EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "prepare"));
 }
 
-TEST_F(GuestFaultTest, IsTakenBackWithItsObject) {
+TEST_F(RemoteFaultTest, IsTakenBackWithItsObject) {
   makeApplied();
   EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply", "revert", "ended"));
 }
 
 // A shim's lease is renewed by step().
-TEST_F(GuestFaultTest, IsSteppedInTheGuestFromItsBeginningToItsEnd) {
+TEST_F(RemoteFaultTest, IsSteppedInTheGuestFromItsBeginningToItsEnd) {
   const auto fault = make();
   EXPECT_TRUE(fault->prepare().ok());
   ::poll(nullptr, 0, 10);
@@ -234,7 +236,7 @@ TEST_F(GuestFaultTest, IsSteppedInTheGuestFromItsBeginningToItsEnd) {
   EXPECT_EQ(guest_.steps, until);
 }
 
-TEST_F(GuestFaultTest, MomentsAreOfTheChangeAndNotOfTheAnswer) {
+TEST_F(RemoteFaultTest, MomentsAreOfTheChangeAndNotOfTheAnswer) {
   const auto fault = make();
   EXPECT_TRUE(fault->prepare().ok());
   EXPECT_TRUE(fault->transitions().empty());
@@ -251,7 +253,7 @@ TEST_F(GuestFaultTest, MomentsAreOfTheChangeAndNotOfTheAnswer) {
   EXPECT_FALSE(fault->transitions()[1].broken);
 }
 
-TEST_F(GuestFaultTest, EvidenceIsTheGuestsOfThisStrike) {
+TEST_F(RemoteFaultTest, EvidenceIsTheGuestsOfThisStrike) {
   const auto fault = makeApplied();
   auto evidence = fault->evidence();
   ASSERT_TRUE(evidence.ok()) << evidence.status().message();
@@ -266,7 +268,7 @@ TEST_F(GuestFaultTest, EvidenceIsTheGuestsOfThisStrike) {
   EXPECT_FALSE(evidence->ok) << "of the strike before";
 }
 
-TEST_F(GuestFaultTest, EvidenceThatNobodyWaitsForDoesNotStandInTheWay) {
+TEST_F(RemoteFaultTest, EvidenceThatNobodyWaitsForDoesNotStandInTheWay) {
   guest_.undecided = true;  // it takes its time
   const auto fault = makeApplied();
   const auto evidence = fault->evidence([] { return true; });
@@ -279,7 +281,7 @@ TEST_F(GuestFaultTest, EvidenceThatNobodyWaitsForDoesNotStandInTheWay) {
   EXPECT_EQ(fault->transitions().size(), 2u);
 }
 
-TEST_F(GuestFaultTest, WhatTheGuestRefusesIsTheFaultsOwnError) {
+TEST_F(RemoteFaultTest, WhatTheGuestRefusesIsTheFaultsOwnError) {
   guest_.refuses = true;
   const auto fault = make();
   EXPECT_TRUE(fault->prepare().ok());
@@ -291,14 +293,14 @@ TEST_F(GuestFaultTest, WhatTheGuestRefusesIsTheFaultsOwnError) {
   EXPECT_EQ(guest_.steps, 0);
 }
 
-TEST_F(GuestFaultTest, AGuestInWhichItCannotWorkIsTheFaultsOwnErrorToo) {
+TEST_F(RemoteFaultTest, AGuestInWhichItCannotWorkIsTheFaultsOwnErrorToo) {
   guest_.unfit = true;
   const Status prepared = make()->prepare();
   EXPECT_EQ(prepared.code(), Code::kUnsupported);
   EXPECT_EQ(prepared.message(), "no tc");
 }
 
-TEST_F(GuestFaultTest, WhatFailsAtOnceIsAnErrorOfTheStrike) {
+TEST_F(RemoteFaultTest, WhatFailsAtOnceIsAnErrorOfTheStrike) {
   guest_.breaks = true;
   const auto fault = make();
   EXPECT_TRUE(fault->prepare().ok());
@@ -309,7 +311,7 @@ TEST_F(GuestFaultTest, WhatFailsAtOnceIsAnErrorOfTheStrike) {
   EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply", "revert"));
 }
 
-TEST_F(GuestFaultTest, WhatCannotBeTakenBackIsToldAndTriedAgain) {
+TEST_F(RemoteFaultTest, WhatCannotBeTakenBackIsToldAndTriedAgain) {
   guest_.sticks = true;
   const auto fault = makeApplied();
   const Status reverted = fault->revert();
@@ -321,7 +323,7 @@ TEST_F(GuestFaultTest, WhatCannotBeTakenBackIsToldAndTriedAgain) {
   EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply", "revert"));
 }
 
-TEST_F(GuestFaultTest, WhatBreaksLeavesNoEvidence) {
+TEST_F(RemoteFaultTest, WhatBreaksLeavesNoEvidence) {
   guest_.undecided = true;
   const auto fault = makeApplied();
   guest_.breaks = true;
@@ -329,7 +331,7 @@ TEST_F(GuestFaultTest, WhatBreaksLeavesNoEvidence) {
   EXPECT_EQ(fault->evidence().status().message(), "the queue is gone");
 }
 
-TEST_F(GuestFaultTest, WhatBreaksInTheGuestIsSaidOnceAndCanStillBeTakenBack) {
+TEST_F(RemoteFaultTest, WhatBreaksInTheGuestIsSaidOnceAndCanStillBeTakenBack) {
   const auto fault = makeApplied();
   guest_.breaks = true;
   Status broken;
@@ -344,18 +346,18 @@ TEST_F(GuestFaultTest, WhatBreaksInTheGuestIsSaidOnceAndCanStillBeTakenBack) {
   EXPECT_THAT(guest_.calls(), ElementsAre("prepare", "apply", "revert"));
 }
 
-TEST_F(GuestFaultTest, AHolderThatHasEndedIsAnErrorFromThenOn) {
+TEST_F(RemoteFaultTest, AHolderThatHasEndedIsAnErrorFromThenOn) {
   const auto fault = makeApplied();
   guests_.kill(1);
   Status gone;
   EXPECT_TRUE(pollUntil(kPatience, [&] { return !(gone = fault->step(now())).ok(); }));
   EXPECT_EQ(gone.code(), Code::kUnavailable);
-  EXPECT_THAT(gone.message(), HasSubstr("what holds probe in host 1 has ended"));
+  EXPECT_THAT(gone.message(), HasSubstr("what holds probe on host 1 has ended"));
   EXPECT_EQ(fault->revert().code(), Code::kUnavailable);
   EXPECT_EQ(fault->apply().code(), Code::kUnavailable);
 }
 
-TEST_F(GuestFaultTest, AnEndThatNobodyNoticedIsTold) {
+TEST_F(RemoteFaultTest, AnEndThatNobodyNoticedIsTold) {
   const auto fault = makeApplied();
   EXPECT_FALSE(fault->lapsedAt());
   guest_.lapses = true;
@@ -366,7 +368,7 @@ TEST_F(GuestFaultTest, AnEndThatNobodyNoticedIsTold) {
   EXPECT_LE(*fault->lapsedAt(), now());
 }
 
-TEST_F(GuestFaultTest, WhatWasNotPreparedIsAMistake) {
+TEST_F(RemoteFaultTest, WhatWasNotPreparedIsAMistake) {
   const auto fault = make();
   EXPECT_EQ(fault->apply().code(), Code::kInternal);
   EXPECT_THAT(guest_.calls(), IsEmpty());
@@ -376,7 +378,7 @@ TEST(HoldFaultTest, WhatCouldNotBeMadeIsEachAnswer) {
   auto ends = launch::MessageChannel::makePair();
   ASSERT_TRUE(ends.ok());
   const std::jthread holder([&] {
-    (void)agent::holdFault(ends->second, errorf(Code::kUnsupported, "a guest has no fault 'loss'"));
+    (void)holdFault(ends->second, errorf(Code::kUnsupported, "a guest has no fault 'loss'"));
   });
   for (const auto call : {wire::FaultCall::kPrepare, wire::FaultCall::kApply}) {
     EXPECT_TRUE(ends->first.send(wire::toJson(wire::ToHolder(wire::CallFault{call}))).ok());
@@ -396,7 +398,7 @@ TEST(HoldFaultTest, WhatItDoesNotUnderstandEndsTheFault) {
   {
     const std::jthread holder([&] {
       std::unique_ptr<injector::Fault> probe = std::make_unique<ProbeFault>(guest);
-      held = agent::holdFault(ends->second, std::move(probe));
+      held = holdFault(ends->second, std::move(probe));
     });
     EXPECT_TRUE(
         ends->first.send(wire::toJson(wire::ToHolder(wire::CallFault{wire::FaultCall::kApply})))
@@ -411,9 +413,10 @@ TEST(HoldFaultTest, WhatItDoesNotUnderstandEndsTheFault) {
 }
 
 TEST(HeldFaultTest, AGuestHasFaultsOfRdmaDevicesAndOfQueuePairs) {
-  const auto make = [](const wire::HeldFault& held) {
-    return agent::makeHeldFault(held, /*network=*/-1);
-  };
+  const UniqueFd here(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+  auto network = netlink::Socket::open(here.get());
+  ASSERT_TRUE(network.ok()) << network.status().message();
+  const auto make = [&](const wire::HeldFault& held) { return makeHeldFault(held, *network); };
   const auto device = make({.kind = "rdma_port_down", .parameters = {}, .device = "rxe1"});
   ASSERT_TRUE(device.ok()) << device.status().message();
   EXPECT_THAT((*device)->mechanism(), HasSubstr("of the RDMA port"));
@@ -430,33 +433,5 @@ TEST(HeldFaultTest, AGuestHasFaultsOfRdmaDevicesAndOfQueuePairs) {
   EXPECT_EQ(often.status().code(), Code::kInvalidArgument);
 }
 
-TEST(HeldFaultTest, ParametersComeBackAsTheyWere) {
-  const injector::FaultKind& kind = *injector::findFaultKind("rdma_throttle");
-  const auto parameters = injector::FaultParameters::parse(kind, {{"rate", "2Mbit"}});
-  ASSERT_TRUE(parameters.ok());
-  const wire::HeldFault held = heldFault("rdma_throttle", *parameters, 1);
-  EXPECT_EQ(held.kind, "rdma_throttle");
-  EXPECT_EQ(held.device, "rxe1");
-  const auto back = injector::FaultParameters::parse(kind, held.parameters);
-  ASSERT_TRUE(back.ok()) << back.status().message();
-  EXPECT_EQ(back->all(), parameters->all());
-  EXPECT_EQ(held.parameters.at("rate"), formatParameter(parameters->value("rate")));
-}
-
-TEST(HeldFaultTest, OnlyProgramsThatWereStartedWithItsVariableAreLookedFor) {
-  const injector::FaultKind& kind = *injector::findFaultKind("qp_error");
-  const auto parameters = injector::FaultParameters::parse(kind, {});
-  ASSERT_TRUE(parameters.ok());
-  const UniqueFd network(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
-  const auto refusal = [&](const std::string& started_with) {
-    const auto fault =
-        agent::makeHeldFault(heldFault("qp_error", *parameters, 0, started_with), network.get());
-    EXPECT_TRUE(fault.ok()) << fault.status().message();
-    return fault.ok() ? (*fault)->apply().message() : "";
-  };
-  EXPECT_THAT(refusal("NUMBER=7"), HasSubstr("of this node that was started with NUMBER=7 has"));
-  EXPECT_THAT(refusal(""), HasSubstr("of this node has the verbs shim"));
-}
-
 }  // namespace
-}  // namespace faultline::rdma_vm
+}  // namespace faultline::agent
