@@ -195,9 +195,10 @@ Status Agents::take(int node, Agent& agent) {
 }
 
 Status Agents::received(int node, Agent& agent, wire::FromAgent message) {
-  const auto jobOf = [this](int id) -> Job* {
+  // Of jobs of other nodes it knows nothing: one that speaks of them is broken, or lies.
+  const auto jobOf = [this, node](int id) -> Job* {
     const auto found = jobs_.find(id);
-    return found == jobs_.end() ? nullptr : &found->second;
+    return found == jobs_.end() || found->second.node != node ? nullptr : &found->second;
   };
   if (std::holds_alternative<wire::AgentReady>(message)) {
     agent.ready = true;

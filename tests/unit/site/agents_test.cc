@@ -68,6 +68,22 @@ class AgentsTest : public ::testing::Test {
   std::map<int, launch::MessageChannel> far_;
 };
 
+TEST_F(AgentsTest, NoneSpeaksForTheRankOfAnotherNode) {
+  add(0, ClockOffset::same());
+  add(1, ClockOffset::same());
+  const auto rank = agents_.startRelayedRank(1, {}, "config");
+  ASSERT_TRUE(rank.ok());
+  say(0, wire::RankEnded{*rank, "a lie"});
+  say(0, wire::RankSaid{*rank, "1"});
+  say(0, wire::ClockTold{now()});
+  ASSERT_TRUE(agents_.listen(0s).ok());
+  EXPECT_FALSE(agents_.rankEnd(*rank).has_value());
+  EXPECT_FALSE(agents_.rankSaid(*rank).has_value());
+  say(1, wire::RankEnded{*rank, "the truth"});
+  ASSERT_TRUE(agents_.listen(0s).ok());
+  EXPECT_EQ(agents_.rankEnd(*rank), "the truth");
+}
+
 TEST_F(AgentsTest, WhoDoesNotReadKeepsNobodyWhoWantsToGo) {
   add(0, ClockOffset::same());
   agents_.giveUpWhen([] { return true; });
