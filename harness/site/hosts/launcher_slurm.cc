@@ -11,12 +11,14 @@ namespace {
 // What sbatch, users and logins set for steps of theirs, and what would be wrong for the step of an
 // agent: more tasks, another place, names before what it says, less than all of its node, and where
 // somebody has come to who logged in.
-constexpr std::array<const char*, 13> kForeign{
+constexpr std::array<const char*, 21> kForeign{
     "SSH_CONNECTION",        "SLURM_LABELIO",           "SLURM_NTASKS_PER_NODE",
     "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_SOCKET", "SLURM_NTASKS_PER_GPU",
     "SLURM_DISTRIBUTION",    "SLURM_HOSTFILE",          "SLURM_EXACT",
     "SLURM_EXCLUSIVE",       "SLURM_CPUS_PER_TASK",     "SLURM_MEM_PER_CPU",
-    "SLURM_MEM_PER_GPU"};
+    "SLURM_MEM_PER_GPU",     "SRUN_CPUS_PER_TASK",      "SLURM_TRES_PER_TASK",
+    "SLURM_GPUS_PER_TASK",   "SLURM_THREADS_PER_CORE",  "SLURM_HINT",
+    "SLURM_CORE_SPEC",       "SLURM_TASK_PROLOG",       "SLURM_CPU_BIND"};
 
 std::vector<site::Refusal> checkSlurm(const HostsSpec& spec) {
   return checkProgramWords("srun", "--cluster, NAME", spec.srun);

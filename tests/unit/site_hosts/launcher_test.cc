@@ -67,6 +67,10 @@ TEST(LauncherTest, SlurmStartsAStepThatPassesBytesAtOnce) {
   const std::vector<std::string> command = agentCommand(spec, "n1", "/opt/faultline");
   EXPECT_EQ(command.front(), "env");
   EXPECT_THAT(command, Contains("SLURM_LABELIO")) << "it would come before what the agent says";
+  for (const char* const fewerCores :
+       {"SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_TASK", "SLURM_THREADS_PER_CORE", "SLURM_HINT"}) {
+    EXPECT_THAT(command, Contains(fewerCores)) << "ranks would share some cores of the host";
+  }
   const std::vector<std::string> step = after(command, "srun");
   ASSERT_FALSE(step.empty());
   EXPECT_EQ(step.front(), "--qos=test");
