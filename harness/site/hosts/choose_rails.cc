@@ -140,6 +140,38 @@ class Chooser {
     return firstAddress(port)->text;
   }
 
+  /// Null: it leads to no other host.
+  static const HostPort* leadsToOthers(const HostPort* port) {
+    return port == nullptr || port->link == "loopback" ? nullptr : port;
+  }
+
+  /// Or by a way that does not show.
+  static bool reachedFromItself(const HostFacts& facts) {
+    const HostPort* const port = portWith(facts, facts.reachedAt);
+    return facts.reachedAt.empty() || (port != nullptr && port->link == "loopback");
+  }
+
+  /// The port in the subnet
+  /// in which another host is reached. Null: there is none.
+  const HostPort* besideOthers(std::size_t host) const {
+    for (const HostFacts& other : facts_) {
+      const HostPort* const port = leadsToOthers(portWith(other, other.reachedAt));
+      if (port == nullptr) continue;
+      for (const HostPort& own : facts_[host].ports) {
+        if (leadsToOthers(&own) == nullptr || !whyUseless(own).empty()) continue;
+        if (firstAddress(own)->subnet == subnetOf(*port, other.reachedAt)) return &own;
+      }
+    }
+    return nullptr;
+  }
+
+  static std::string subnetOf(const HostPort& port, const std::string& address) {
+    for (const std::string& written : port.addresses) {
+      if (const auto own = addressOf(written); own && own->text == address) return own->subnet;
+    }
+    return "";
+  }
+
   Status findManagement() {
     for (std::size_t host = 0; host < facts_.size(); ++host) {
       const HostFacts& facts = facts_[host];
@@ -149,15 +181,22 @@ class Chooser {
         port = findPort(facts, wanted);
         if (port == nullptr) return noSuchPort(host, wanted, "management");
       } else {
-        port = portWith(facts, facts.reachedAt);
-        if (port == nullptr) port = findPort(facts, facts.defaultRoute);
+        port = leadsToOthers(portWith(facts, facts.reachedAt));
+        if (port == nullptr && reachedFromItself(facts)) port = besideOthers(host);
+        if (port == nullptr) port = leadsToOthers(findPort(facts, facts.defaultRoute));
       }
       if (port == nullptr || port->link == "loopback") {
         return errorf(
             Code::kNotFound,
-            "host {}: no interface has the address {} at which it is reached, and there is "
-            "no default route: name the management network by 'management: NAME'",
-            name(host), facts.reachedAt);
+            "host {}: its management network is not found: {}, no other host's is known that has "
+            "a subnet of it, and there is no default route: name it by 'management: NAME'",
+            name(host),
+            facts.reachedAt.empty()
+                ? "no interface of it but loopback has an address of its name, as this machine "
+                  "resolves it"
+                : fmt::format("no interface of it but loopback has the address {} at which it is "
+                              "reached",
+                              facts.reachedAt));
       }
       if (const std::string why = whyUseless(*port); !why.empty()) {
         return errorf(Code::kNotFound, "host {}: {}, its management network, {}", name(host),

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "harness/site/agent_processes.h"
 #include "harness/site/hosts/host_names.h"
+#include "harness/site/hosts/name_lookup.h"
 #include "injector/faults/registry.h"
 
 namespace faultline::hosts {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr Duration kAnswerBudget = 30s;
 constexpr Duration kPause = 20ms;
+constexpr Duration kNamesBudget = 30s;       // of all of them together
 constexpr Duration kCounterInterval = 20ms;  // as the bins of the series
 // For agents to end what they have started, and ssh to tell.
 constexpr Duration kEndBudget = 2s;
@@ -46,7 +48,7 @@ Status Cluster::build(const GiveUp& giveUp) {
   if (isLocal()) {
     choice_ = loopbackRails(spec_);
   } else {
-    findReachedAt(spec_.names, facts_);
+    RETURN_IF_ERROR(findAddresses(giveUp));
     ASSIGN_OR_RETURN(choice_, chooseRails(spec_, facts_));
   }
   setNetwork(choice_.network);
@@ -120,6 +122,35 @@ Status Cluster::readFacts(const GiveUp& giveUp) {
   for (int host = 0; host < hosts(); ++host) {
     if (failed_.contains(host)) continue;
     facts_[static_cast<std::size_t>(host)] = *agents_.toldFacts(host);
+  }
+  return okStatus();
+}
+
+/// Agents are heard meanwhile, or their leases would end.
+Status Cluster::findAddresses(const GiveUp& giveUp) {
+  if (!spec_.management.empty()) return okStatus();
+  std::vector<std::size_t> unknown;
+  std::vector<std::string> names;
+  for (std::size_t host = 0; host < facts_.size(); ++host) {
+    if (isReachedFromOutside(facts_[host])) continue;
+    unknown.push_back(host);
+    names.push_back(spec_.names[host]);
+  }
+  const NameLookup lookup(names);
+  const TimePoint deadline = now() + kNamesBudget;
+  for (std::size_t i = 0; i < unknown.size(); ++i) {
+    auto addresses = lookup.answer(i);
+    for (; !addresses; addresses = lookup.answer(i)) {
+      RETURN_IF_ERROR(agents_.listen(kPause));
+      RETURN_IF_ERROR(unlessGivenUp(giveUp, "resolve the names of the hosts"));
+      if (now() < deadline) continue;
+      return errorf(Code::kDeadlineExceeded,
+                    "host {}: its name has not been resolved on this machine within {}: is a name "
+                    "server in /etc/resolv.conf dead? Or name the management network by "
+                    "'management: NAME': no name is resolved then",
+                    names[i], formatDuration(kNamesBudget));
+    }
+    findReachedAt(*addresses, facts_[unknown[i]]);
   }
   return okStatus();
 }

@@ -48,6 +48,7 @@ class Cluster final : public site::Cluster {
   Status connect(const GiveUp& giveUp);
   Status arrived(Connector::Arrived host);
   Status readFacts(const GiveUp& giveUp);
+  Status findAddresses(const GiveUp& giveUp);
   Status heard(const Status& status);
   Status watchCounters(const GiveUp& giveUp);
   Status askFaultServices(const GiveUp& giveUp);

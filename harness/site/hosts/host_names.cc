@@ -1,9 +1,6 @@
 #include "harness/site/hosts/host_names.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netdb.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -22,6 +19,7 @@ namespace {
 constexpr std::size_t kMostHostfileBytes = 1 << 20;
 constexpr Duration kSqueueBudget = 30s;  // a busy slurmctld
 constexpr std::string_view kBlanks = " \t\r";
+constexpr std::string_view kLoopbackNetwork = "127.";
 
 // Variables with the path of a hostfile, of an allocation.
 constexpr std::array kHostfiles{"PBS_NODEFILE", "OMPI_MCA_orte_default_hostfile"};
@@ -57,25 +55,6 @@ bool hasAddress(const wire::HostFacts& facts, const std::string& address) {
       return written.substr(0, written.find('/')) == address;
     });
   });
-}
-
-/// IPv4, as this machine resolves the name.
-std::vector<std::string> addressesOf(const std::string& name) {
-  std::vector<std::string> addresses;
-  addrinfo wanted{};
-  wanted.ai_family = AF_INET;
-  wanted.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  if (::getaddrinfo(name.c_str(), nullptr, &wanted, &list) != 0) return addresses;
-  for (const addrinfo* at = list; at != nullptr; at = at->ai_next) {
-    char text[INET_ADDRSTRLEN];
-    const auto& address = *reinterpret_cast<const sockaddr_in*>(at->ai_addr);
-    if (::inet_ntop(AF_INET, &address.sin_addr, text, sizeof text) != nullptr) {
-      addresses.emplace_back(text);
-    }
-  }
-  ::freeaddrinfo(list);
-  return addresses;
 }
 
 Result<std::vector<std::string>> namesOf(const std::vector<std::string>& named,
@@ -152,12 +131,15 @@ site::Refusal findHosts(site::ClusterSpec& spec) {
   return {};
 }
 
-void findReachedAt(const std::vector<std::string>& names, std::vector<wire::HostFacts>& facts) {
-  for (std::size_t host = 0; host < facts.size(); ++host) {
-    // An address that is none of its own was told to whoever started it.
-    if (hasAddress(facts[host], facts[host].reachedAt)) continue;
-    for (const std::string& address : addressesOf(names[host])) {
-      if (hasAddress(facts[host], address)) facts[host].reachedAt = address;
+bool isReachedFromOutside(const wire::HostFacts& facts) {
+  return !facts.reachedAt.starts_with(kLoopbackNetwork) && hasAddress(facts, facts.reachedAt);
+}
+
+void findReachedAt(const std::vector<std::string>& addresses, wire::HostFacts& facts) {
+  for (const std::string& address : addresses) {
+    if (isReachedFromOutside(facts)) return;
+    if (!address.starts_with(kLoopbackNetwork) && hasAddress(facts, address)) {
+      facts.reachedAt = address;
     }
   }
 }

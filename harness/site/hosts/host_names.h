@@ -33,9 +33,13 @@ Result<std::vector<std::string>> hostsOfJob(const std::string& job, std::string_
 /// Puts the names in place of a file's, of a job, or of nothing (site::Kind::complete).
 site::Refusal findHosts(site::ClusterSpec& spec);
 
-/// Of hosts to which ssh has not come by itself (HostFacts::reachedAt): that address of their
-/// names, as this machine knows it, which an interface of theirs has.
-void findReachedAt(const std::vector<std::string>& names, std::vector<wire::HostFacts>& facts);
+/// Whether somebody on another machine has reached the host at HostFacts::reachedAt: an interface
+/// of it has that address, which is none of loopback. Pure.
+bool isReachedFromOutside(const wire::HostFacts& facts);
+
+/// Of a host of which that is not so: sets it to the one of these addresses of its name of which it
+/// would be. Pure.
+void findReachedAt(const std::vector<std::string>& addresses, wire::HostFacts& facts);
 
 /// What a word in place of a cluster file means: a launcher, with the hosts of the allocation, or
 /// with hosts behind a colon, "ssh:n[1-4]"; the YAML of a cluster. Empty: it is no such word.

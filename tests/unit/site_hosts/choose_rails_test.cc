@@ -199,6 +199,20 @@ TEST_F(ChooseRailsTest, ManagementIsWhereSshCameOrTheDefaultRouteOrWhatIsNamed) 
   EXPECT_THAT(whyNot(), HasSubstr("management: host a has no interface ib0"));
 }
 
+TEST_F(ChooseRailsTest, ManagementOfTheControllersOwnHostIsBesideThatOfTheOthers) {
+  facts_[0].reachedAt = "127.0.0.1";
+  facts_[0].defaultRoute = "eth3";
+  EXPECT_EQ(chosen().network[0].management, (site::Nic{"eth0", "10.0.0.1"}));
+  facts_[1].reachedAt = "";
+  facts_[1].defaultRoute = "eth3";
+  EXPECT_EQ(chosen().network[0].management, (site::Nic{"eth3", "10.3.0.1"}));
+  facts_[0].defaultRoute = "";
+  EXPECT_THAT(whyNot(), AllOf(HasSubstr("host a"), HasSubstr("the address 127.0.0.1"),
+                              HasSubstr("management: NAME")));
+  facts_[0].reachedAt = "";
+  EXPECT_THAT(whyNot(), HasSubstr("an address of its name"));
+}
+
 TEST_F(ChooseRailsTest, WithoutARailItSaysWhy) {
   for (HostPort& one : facts_[1].ports) {
     if (one.name != "eth0") one.up = false;

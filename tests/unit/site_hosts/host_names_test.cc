@@ -8,13 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "harness/site/hosts/name_lookup.h"
+#include "tests/support/poll_until.h"
 #include "tests/support/run_program.h"
 
 namespace faultline::hosts {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 std::string whyNot(const Result<std::vector<std::string>>& names) {
@@ -97,17 +101,29 @@ TEST(FindHostsTest, AsksForAJobOutsideOfIt) {
   ::setenv("PATH", path.c_str(), 1);
 }
 
-TEST(ReachedAtTest, IsTheAddressOfTheNameWhereSshHasNotCome) {
+TEST(ReachedAtTest, IsTheAddressOfTheNameWhereSshHasNotComeFromOutside) {
   wire::HostFacts facts;
   facts.reachedAt = "192.0.2.1";  // of the machine on which somebody logged in
-  facts.ports = {{.name = "eth0", .addresses = {"127.0.0.1/8"}}};
-  std::vector<wire::HostFacts> all{facts};
-  findReachedAt({"localhost"}, all);
-  EXPECT_EQ(all.front().reachedAt, "127.0.0.1");
-  all.front().reachedAt = "10.0.0.1";
-  all.front().ports.front().addresses.push_back("10.0.0.1/24");
-  findReachedAt({"localhost"}, all);
-  EXPECT_EQ(all.front().reachedAt, "10.0.0.1") << "it is one of its own";
+  facts.ports = {{.name = "lo", .addresses = {"127.0.0.1/8"}},
+                 {.name = "eth0", .addresses = {"10.0.0.1/24"}}};
+  findReachedAt({"127.0.0.1"}, facts);
+  EXPECT_EQ(facts.reachedAt, "192.0.2.1") << "nobody else reaches it there";
+  findReachedAt({"127.0.0.1", "10.0.0.7", "10.0.0.1"}, facts);
+  EXPECT_EQ(facts.reachedAt, "10.0.0.1");
+  findReachedAt({"127.0.0.1"}, facts);
+  EXPECT_EQ(facts.reachedAt, "10.0.0.1") << "it is one of its own";
+  facts.reachedAt = "127.0.0.1";  // ssh to this machine itself
+  findReachedAt({"10.0.0.1"}, facts);
+  EXPECT_EQ(facts.reachedAt, "10.0.0.1");
+}
+
+TEST(NameLookupTest, AnswersForEachName) {
+  const NameLookup lookup({"localhost", "192.0.2.7", "a name with blanks"});
+  ASSERT_TRUE(test::pollUntil(
+      60s, [&] { return lookup.answer(0) && lookup.answer(1) && lookup.answer(2); }));
+  EXPECT_THAT(*lookup.answer(0), Contains("127.0.0.1"));
+  EXPECT_THAT(*lookup.answer(1), ElementsAre("192.0.2.7"));
+  EXPECT_THAT(*lookup.answer(2), IsEmpty());
 }
 
 TEST(SectionTest, IsALauncherWithHostsOrThoseOfTheAllocation) {
