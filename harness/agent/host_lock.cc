@@ -19,7 +19,7 @@ namespace {
 
 constexpr Duration kLockPause = 20ms;
 // For an agent that is busy; one that hangs says nothing.
-constexpr Duration kAnswerBudget = 500ms;
+constexpr Duration kHolderAnswerBudget = 500ms;
 constexpr std::size_t kLongestAnswer = 300;
 
 struct Name {
@@ -41,7 +41,7 @@ Name nameOf(const std::string& name) {
 /// What the holder says of itself, on one line; empty when it says nothing soon.
 std::string wordsFrom(int socket) {
   std::string words;
-  const TimePoint deadline = now() + kAnswerBudget;
+  const TimePoint deadline = now() + kHolderAnswerBudget;
   while (words.size() < kLongestAnswer) {
     const double left = toMilliseconds(deadline - now());
     pollfd ready{socket, POLLIN, 0};

@@ -32,7 +32,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr Duration kPatience = 20s;
+constexpr Duration kRemotePatience = 20s;
 const site::RemoteManner kManner{.answers = 60s, .lastAnswer = 1s};
 /// How long the fault takes to return after its change.
 constexpr Duration kAfterChange = 50ms;
@@ -180,7 +180,7 @@ class RemoteFaultTest : public ::testing::Test {
     return fault;
   }
   bool stepsReach(int steps) {
-    return pollUntil(kPatience, [&] { return guest_.steps >= steps; });
+    return pollUntil(kRemotePatience, [&] { return guest_.steps >= steps; });
   }
 
   FakeGuests guests_;
@@ -327,7 +327,7 @@ TEST_F(RemoteFaultTest, WhatBreaksLeavesNoEvidence) {
   guest_.undecided = true;
   const auto fault = makeApplied();
   guest_.breaks = true;
-  EXPECT_TRUE(pollUntil(kPatience, [&] { return !fault->step(now()).ok(); }));
+  EXPECT_TRUE(pollUntil(kRemotePatience, [&] { return !fault->step(now()).ok(); }));
   EXPECT_EQ(fault->evidence().status().message(), "the queue is gone");
 }
 
@@ -335,7 +335,7 @@ TEST_F(RemoteFaultTest, WhatBreaksInTheGuestIsSaidOnceAndCanStillBeTakenBack) {
   const auto fault = makeApplied();
   guest_.breaks = true;
   Status broken;
-  EXPECT_TRUE(pollUntil(kPatience, [&] { return !(broken = fault->step(now())).ok(); }));
+  EXPECT_TRUE(pollUntil(kRemotePatience, [&] { return !(broken = fault->step(now())).ok(); }));
   EXPECT_EQ(broken.code(), Code::kIo);
   EXPECT_EQ(broken.message(), "the queue is gone");
   const int until = guest_.steps;
@@ -350,7 +350,7 @@ TEST_F(RemoteFaultTest, AHolderThatHasEndedIsAnErrorFromThenOn) {
   const auto fault = makeApplied();
   guests_.kill(1);
   Status gone;
-  EXPECT_TRUE(pollUntil(kPatience, [&] { return !(gone = fault->step(now())).ok(); }));
+  EXPECT_TRUE(pollUntil(kRemotePatience, [&] { return !(gone = fault->step(now())).ok(); }));
   EXPECT_EQ(gone.code(), Code::kUnavailable);
   EXPECT_THAT(gone.message(), HasSubstr("what holds probe on host 1 has ended"));
   EXPECT_EQ(fault->revert().code(), Code::kUnavailable);
@@ -382,7 +382,7 @@ TEST(HoldFaultTest, WhatCouldNotBeMadeIsEachAnswer) {
   });
   for (const auto call : {wire::FaultCall::kPrepare, wire::FaultCall::kApply}) {
     EXPECT_TRUE(ends->first.send(wire::toJson(wire::ToHolder(wire::CallFault{call}))).ok());
-    const auto message = ends->first.receiveWithin(kPatience);
+    const auto message = ends->first.receiveWithin(kRemotePatience);
     const auto said = wire::fromJson<wire::FromHolder>(message.ok() ? *message : json());
     ASSERT_TRUE(said.ok()) << said.status().message();
     EXPECT_EQ(std::get<wire::HolderAnswer>(*said).outcome.code, Code::kUnsupported);
@@ -404,7 +404,7 @@ TEST(HoldFaultTest, WhatItDoesNotUnderstandEndsTheFault) {
         ends->first.send(wire::toJson(wire::ToHolder(wire::CallFault{wire::FaultCall::kApply})))
             .ok());
     EXPECT_TRUE(ends->first.send({{"type", "explode"}}).ok());
-    EXPECT_TRUE(pollUntil(kPatience, [&] { return guest.calls().size() == 2; }));
+    EXPECT_TRUE(pollUntil(kRemotePatience, [&] { return guest.calls().size() == 2; }));
     ends->first.release();
   }
   EXPECT_EQ(held.code(), Code::kInvalidArgument);
