@@ -251,7 +251,7 @@ void Service::look() {
   for (const safety::Entry& entry : kept->entries) {
     if (!safety::isHeld(entry) || safety::isOverdue(entry, moment)) left.push_back(entry.id);
   }
-  // One that takes long keeps no other one waiting.
+  // One that waits for a holder to end keeps no other one waiting.
   for (const std::string& id : schedule_.due(left, moment)) {
     if (undoing_.size() < kMostUndoing && !undoing_.contains(id)) startUndoing(id);
   }

@@ -229,6 +229,20 @@ TEST_F(ServiceTest, ASecondServiceIsRefusedWithTheNumberOfTheFirst) {
   const auto one = striking();
 }
 
+TEST_F(ServiceTest, ASocketInAFolderOfOthersIsRefused) {
+  const std::string open = (folder_.path() / "open").string();
+  ASSERT_EQ(::mkdir(open.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(open.c_str(), 0777), 0);
+  const Ran ran = Running(std::string(FAULTLINE_BINARY_DIR) + "/faultline",
+                          {"faultline", "faultd", "--socket", open + "/socket", "--policy", policy_,
+                           "--journal", (folder_.path() / "other").string()},
+                          host_.get())
+                      .wait();
+  EXPECT_EQ(ran.exit, 3) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("make it root's"));
+  EXPECT_TRUE(std::filesystem::is_empty(open));
+}
+
 TEST_F(ServiceTest, SaysWhatMayBeStruckAndWhatIs) {
   const auto ask = [&](std::vector<std::string> interfaces) {
     TestClient one = client();
