@@ -314,7 +314,9 @@ TEST_F(SessionTest, RailsAreFoundBeforeAnyRunAndTheClusterEnds) {
   EXPECT_EQ(scenario_.cluster.railRate, 25'000'000'000);
   EXPECT_FALSE(scenario_.cluster.railChoice.automatic);
   EXPECT_EQ(said, "cluster: play");
-  EXPECT_THAT(play_.happened, ElementsAre("build", "cluster gone"));
+  EXPECT_THAT(play_.happened,
+              ElementsAre("build", "port_down on 1.1", "fault gone", "cluster gone"))
+      << "a fault that cannot be there is known before the first run";
   play_.railRate = 800'000'000'000;
   ASSERT_TRUE(findRails(scenario_, *interrupt, say).ok());
   EXPECT_EQ(scenario_.cluster.railRate, 25'000'000'000) << "what is known stays";

@@ -91,13 +91,18 @@ TEST(Hosts, WhatIsWrongIsToldInItsPlace) {
 
 TEST(Hosts, WhatIsNotThereYetIsRefusedWithTheReason) {
   const std::string hosts = "{kind: hosts, hosts: [a, b, c]}";
+  const auto faulted = [&](const std::string& kind) {
+    return hostsProblems(
+        hostsText(hosts, "strategies: [fault_free, hot_repair]\nfaults:\n  - {kind: " + kind +
+                             ", target: {node: 1, rail: 0}, at: 1s, duration: 1s}\n"));
+  };
   EXPECT_THAT(
-      hostsProblems(
-          hostsText(hosts,
-                    "strategies: [fault_free, hot_repair]\nfaults:\n  - {kind: port_down, "
-                    "target: {node: 1, rail: 0}, at: 1s, duration: 1s}\n")),
-      AllOf(HasSubstr("port_down: nodes of this cluster have no service yet that makes faults"),
-            HasSubstr("f.yaml:7:12")));
+      faulted("port_down"),
+      (HasSubstr("f.yaml:7:5: how: on a host write 'admin': the carrier is lost at the "
+                      "switch's end of the cable, which this host does not have")));
+  EXPECT_EQ(faulted("port_down, how: admin"), "");
+  EXPECT_THAT(faulted("reorder"), AllOf(HasSubstr("f.yaml:7:12"), HasSubstr("port_down")))
+      << "with those that a host can have";
   EXPECT_THAT(hostsProblems(hostsText(hosts, "strategies: [fault_free, fail_stop]\n")),
               AllOf(HasSubstr("fail_stop: its ranks keep checkpoints"),
                     HasSubstr("'folder: /a/path/that/all/see'")));
