@@ -96,10 +96,9 @@ TEST(Hosts, WhatIsNotThereYetIsRefusedWithTheReason) {
         hostsText(hosts, "strategies: [fault_free, hot_repair]\nfaults:\n  - {kind: " + kind +
                              ", target: {node: 1, rail: 0}, at: 1s, duration: 1s}\n"));
   };
-  EXPECT_THAT(
-      faulted("port_down"),
-      (HasSubstr("f.yaml:7:5: how: on a host write 'admin': the carrier is lost at the "
-                      "switch's end of the cable, which this host does not have")));
+  EXPECT_THAT(faulted("port_down"),
+              (HasSubstr("f.yaml:7:5: how: on a host write 'admin': the carrier is lost at the "
+                         "switch's end of the cable, which this host does not have")));
   EXPECT_EQ(faulted("port_down, how: admin"), "");
   EXPECT_THAT(faulted("reorder"), AllOf(HasSubstr("f.yaml:7:12"), HasSubstr("port_down")))
       << "with those that a host can have";
