@@ -15,8 +15,6 @@
 namespace faultline::hosts {
 namespace {
 
-constexpr Duration kAnswerBudget = 30s;
-constexpr Duration kPause = 20ms;
 constexpr Duration kNamesBudget = 30s;       // of all of them together
 constexpr Duration kCounterInterval = 20ms;  // as the bins of the series
 // For agents to end what they have started, and ssh to tell.
