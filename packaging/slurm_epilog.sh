@@ -1,6 +1,12 @@
 #!/bin/sh
 # For Slurm's Epilog, as root: ends the strikes of this job, also those that are still held. When one
 # cannot be undone (exit code 4) Slurm drains the node.
-command -v faultline >/dev/null || exit 0
+FAULTLINE=/usr/bin/faultline
+JOURNAL=/var/lib/faultline/journal
+if [ ! -x "$FAULTLINE" ]; then
+  ls "$JOURNAL"/*.json >/dev/null 2>&1 || exit 0
+  echo "$JOURNAL has strikes, and there is no $FAULTLINE to undo them: change FAULTLINE in $0" >&2
+  exit 4
+fi
 [ -n "$SLURM_JOB_ID" ] || exit 0
-exec faultline restore --job "$SLURM_JOB_ID" --force
+exec "$FAULTLINE" restore --journal "$JOURNAL" --job "$SLURM_JOB_ID" --force

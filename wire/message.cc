@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/json_schema.h"
+#include "base/units.h"
 #include "wire/agent.h"
 #include "wire/guard.h"
 #include "wire/guest.h"
@@ -60,6 +61,9 @@ Status checkFields(const ServiceStrike& strike) {
        {std::pair("longest", strike.longest), std::pair("lease", strike.lease)}) {
     if (length > Duration(0)) continue;
     return errorf(Code::kInvalidArgument, "{}: a strike needs one, or nobody would end it", name);
+  }
+  if (strike.lease > kLongestLease) {
+    return errorf(Code::kInvalidArgument, "lease: {} at most", formatDuration(kLongestLease));
   }
   return okStatus();
 }

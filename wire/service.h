@@ -24,6 +24,7 @@ namespace faultline::wire {
 
 /// Where the service listens.
 inline constexpr std::string_view kServiceSocket = "/run/faultline/faultd.sock";
+inline constexpr Duration kLongestLease = std::chrono::minutes(10);
 
 /// What is wanted. A first message.
 struct ServiceStrike {
@@ -35,6 +36,7 @@ struct ServiceStrike {
   /// It is undone at the latest so long after it was applied; the policy has its word on it.
   Duration longest{};
   /// It is undone when nothing was heard on the connection for so long. From the first message on.
+  /// kLongestLease at most.
   Duration lease{};
   std::vector<std::string> keep{};  ///< addresses that must stay within reach
   std::string run{};                ///< name of the run, for people
@@ -162,7 +164,8 @@ void visitFields(V& v, Of<ServiceFacts> auto& facts) {
   v.required("unread", facts.unread);
 }
 
-/// Without a longest time or a lease nobody would end it: kInvalidArgument.
+/// Without a longest time or a lease nobody would end it: kInvalidArgument, as for a
+/// lease that is too long.
 Status checkFields(const ServiceStrike& strike);
 
 }  // namespace faultline::wire

@@ -120,14 +120,13 @@ int restore(const RestoreOptions& options) {
   if (!here.ok()) return fail(kRestore, here.status(), kExitCannotRun);
   auto socket = netlink::Socket::open(here->get());
   if (!socket.ok()) return fail(kRestore, socket.status(), kExitCannotRun);
-  const auto lock = journal->lock(kLockPatienceOfRestore);
-  if (!lock.ok()) return fail(kRestore, lock.status(), kExitCannotRun);
   const auto kept = journal->read();
   if (!kept.ok()) return fail(kRestore, kept.status(), kExitCannotRun);
   std::vector<strike::Became> became;
   for (const safety::Entry& entry : kept->entries) {
     if (!options.job.empty() && entry.job != "job " + options.job) continue;
-    became.push_back(strike::restoreOne(*socket, *journal, entry, options.force));
+    became.push_back(
+        strike::restoreOne(*socket, *journal, entry, options.force, kLockPatienceOfRestore));
   }
   return printRestored(became, *kept, options.json);
 }

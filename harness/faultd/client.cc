@@ -16,6 +16,8 @@ namespace {
 
 /// Others must have their turn.
 constexpr int kMessagesOfTurn = 16;
+/// Of the name of a run, in a line of the log.
+constexpr std::size_t kMostRunName = 64;
 /// Between two looks whether a child that is to end hangs.
 constexpr Duration kHangLook = 250ms;
 /// For a child that is to end, whatever it does. One whose command of the policy takes longer is
@@ -51,6 +53,8 @@ bool Client::goOn(TimePoint now, const std::function<Status()>& mayStart) {
   if (child_) more = hearChild(now);
   if (!ended_at_) more = hearClient(now, mayStart) || more;
   if (!ended_at_) {
+    // Its holder may be with the command that the policy runs after it.
+    if (dialogue_.outlasts(now) && !stillLasts()) dialogue_.lapsed();
     if (const auto why = dialogue_.overdue(now)) end(*why, now);
   }
   awaitChild(now);
@@ -166,18 +170,27 @@ void Client::end(Status why, TimePoint now) {
   child_hears_ = false;
 }
 
+void Client::displace(Status why, TimePoint now) {
+  end(std::move(why), now);
+  if (child_) (void)child_->signal(SIGKILL);
+}
+
 void Client::awaitChild(TimePoint now) {
   if (!child_) return;
   const auto ended = child_->tryWait();
   if (ended.ok() && *ended) {
     const launch::ExitStatus how = **ended;
+    while (child_hears_ && hearChild(now)) {  // its last words
+    }
     child_.reset();
     child_hears_ = false;
     if (!ended_at_) {
       may_have_left_ = true;
-      end(errorf(Code::kUnavailable,
-                 "the process that served it has ended ({}); what it had changed is taken back",
-                 how.toString()),
+      end(errorf(Code::kUnavailable, "the process that served it has ended ({}){}", how.toString(),
+                 dialogue_.strike() == nullptr
+                     ? ""
+                     : "; what it may have changed is being taken back: 'faultline status' says "
+                       "whether that is done"),
           now);
     } else if (!how.ok()) {
       may_have_left_ = true;
@@ -188,23 +201,30 @@ void Client::awaitChild(TimePoint now) {
   next_look_ = now + kHangLook;
   const pid_t pid = child_->pid();
   const bool late = now > *ended_at_ + safety::kUndoGrace;
-  const safety::Holder holder = safety::holderOf(pid);
-  const bool hangs = safety::isStopped(pid) || now > *ended_at_ + kLongestEnd ||
-                     (late && strike::stillLasts(journal_, [&](const safety::Entry& entry) {
-                        return entry.holder == holder;
-                      }));
+  const bool hangs =
+      safety::isStopped(pid) || now > *ended_at_ + kLongestEnd || (late && stillLasts());
   if (!hangs) return;
-  note(fmt::format("process {}, which holds it, hangs and is killed", pid));
+  if (!std::exchange(killed_, true))
+    note(fmt::format("process {}, which holds it, hangs and is killed", pid));
   (void)child_->signal(SIGKILL);
+}
+
+bool Client::stillLasts() const {
+  if (!child_) return false;
+  const safety::Holder holder = safety::holderOf(child_->pid());
+  return strike::stillLasts(journal_,
+                            [&](const safety::Entry& entry) { return entry.holder == holder; });
 }
 
 void Client::note(const std::string& what) const {
   const wire::ServiceStrike* const strike = dialogue_.strike();
-  log(fmt::format("process {} of user {}{}: {}", peer_.pid, peer_.uid,
-                  strike == nullptr ? std::string()
-                                    : fmt::format(", {} of {}{}", strike->kind, strike->interface,
-                                                  strike->run.empty() ? "" : " for " + strike->run),
-                  what));
+  log(fmt::format(
+      "process {} of user {}{}: {}", peer_.pid, peer_.uid,
+      strike == nullptr
+          ? std::string()
+          : fmt::format(", {} of {}{}", strike->kind, strike->interface,
+                        strike->run.empty() ? "" : " for " + strike->run.substr(0, kMostRunName)),
+      what));
 }
 
 }  // namespace faultline::faultd

@@ -31,6 +31,8 @@ class Client {
   const launch::LocalPeer& peer() const { return peer_; }
   bool silent() const { return dialogue_.silent(); }
   bool hasChild() const { return child_.has_value(); }
+  /// Served, and nothing says yet that it may: it makes room for others.
+  bool displaceable() const { return child_ && !ended_at_ && !dialogue_.admitted(); }
   /// Nothing is left to do: it may be forgotten.
   bool over() const { return over_; }
   /// A child has ended by itself: it may have left something.
@@ -45,6 +47,9 @@ class Client {
   /// is there, as others must have their turn.
   bool goOn(TimePoint now, const std::function<Status()>& mayStart);
 
+  /// Ends one that is displaceable() at once: its child has changed nothing.
+  void displace(Status why, TimePoint now);
+
   /// Ends it: the child is told to take back what it holds, and then the client why.
   void end(Status why, TimePoint now);
 
@@ -54,6 +59,8 @@ class Client {
   void obey(const wire::ToService& said, const std::function<Status()>& mayStart, TimePoint now);
   void start(int (*body)(), const std::function<Status()>& mayStart, TimePoint now);
   void awaitChild(TimePoint now);
+  /// Whether something of what its child has changed is in effect.
+  bool stillLasts() const;
   void tell(const nlohmann::json& message, TimePoint now);
   void note(const std::string& what) const;
 
@@ -70,6 +77,7 @@ class Client {
   TimePoint next_look_{};
   bool over_ = false;
   bool may_have_left_ = false;
+  bool killed_ = false;  ///< its child hangs
 };
 
 }  // namespace faultline::faultd

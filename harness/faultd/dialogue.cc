@@ -24,6 +24,7 @@ Result<wire::ToService> Dialogue::take(const nlohmann::json& message, TimePoint 
   if (call != nullptr && call_) {
     return errorf(Code::kInvalidArgument, "a call before the answer to the one before");
   }
+  if (silent()) first_ = now;
   heard_ = now;
   if (strike != nullptr) strike_ = *strike;
   if (call != nullptr) call_ = call->call;
@@ -34,6 +35,7 @@ Result<wire::ToService> Dialogue::take(const nlohmann::json& message, TimePoint 
 Status Dialogue::answered(const wire::HolderAnswer& answer, TimePoint now) {
   if (!call_) return errorf(Code::kInternal, "an answer to no call");
   const wire::FaultCall call = *std::exchange(call_, std::nullopt);
+  if (answer.outcome.code == Code::kOk && call == wire::FaultCall::kPrepare) admitted_ = true;
   if (call == wire::FaultCall::kApply && answer.outcome.code == Code::kOk) {
     strike_ends_ = now + strike_->longest;
   }
@@ -41,11 +43,17 @@ Status Dialogue::answered(const wire::HolderAnswer& answer, TimePoint now) {
   return okStatus();
 }
 
+bool Dialogue::outlasts(TimePoint now) const {
+  return strike_ends_ && now >= *strike_ends_ + safety::kUndoGrace;
+}
+
 std::optional<TimePoint> Dialogue::due() const {
   if (asked_) return std::nullopt;
   if (silent()) return connected_ + kFirstMessageBudget;
-  const TimePoint lease = heard_ + strike_->lease;
-  return strike_ends_ ? std::min(lease, *strike_ends_ + safety::kUndoGrace) : lease;
+  TimePoint due = heard_ + strike_->lease;
+  if (!admitted_) due = std::min(due, first_ + kAdmissionBudget);
+  if (strike_ends_) due = std::min(due, *strike_ends_ + safety::kUndoGrace);
+  return due;
 }
 
 std::optional<Status> Dialogue::overdue(TimePoint now) const {
@@ -58,6 +66,10 @@ std::optional<Status> Dialogue::overdue(TimePoint now) const {
   if (now >= heard_ + strike_->lease) {
     return errorf(Code::kDeadlineExceeded, "nothing was heard for the lease, {}",
                   formatDuration(strike_->lease));
+  }
+  if (!admitted_) {
+    return errorf(Code::kDeadlineExceeded, "within {} it has asked for nothing that is allowed",
+                  formatDuration(kAdmissionBudget));
   }
   return errorf(Code::kDeadlineExceeded,
                 "its longest, {}, is over, and the process that holds it has not ended it",

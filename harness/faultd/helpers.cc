@@ -61,7 +61,7 @@ strike::Files filesOf(const Task& task) { return {.policy = task.policy, .journa
 
 Result<std::unique_ptr<injector::Fault>> makeStrike(const Task& task) {
   if (!task.strike) return errorf(Code::kInternal, "a holder without a strike");
-  ASSIGN_OR_RETURN(strike::Asker asker, askerOf(peerOf(task)));
+  ASSIGN_OR_RETURN(strike::Asker asker, askerOf(peerOf(task), task.started));
   const wire::ServiceStrike& wanted = *task.strike;
   strike::Order order{.kind = injector::findFaultKind(wanted.kind),
                       .parameters = wanted.parameters,
@@ -101,7 +101,7 @@ Result<wire::ServiceFacts> factsFor(const Task& task) {
   wire::ServiceFacts facts{.program = std::string(versionNumber())};
   const auto kinds = strike::hostFaults();
   facts.kinds = {kinds.begin(), kinds.end()};
-  const auto asker = askerOf(peerOf(task));
+  const auto asker = askerOf(peerOf(task), task.started);
   if (asker.ok()) {
     facts.user = asker->user;
     facts.job = asker->job;
@@ -151,11 +151,11 @@ Status undoAll(const Task& task) {
   ASSIGN_OR_RETURN(safety::Journal journal, safety::Journal::open(task.journal));
   ASSIGN_OR_RETURN(const UniqueFd here, netlink::currentNamespace());
   ASSIGN_OR_RETURN(netlink::Socket socket, netlink::Socket::open(here.get()));
-  ASSIGN_OR_RETURN(const UniqueFd lock, journal.lock(kLockPatience));
   ASSIGN_OR_RETURN(const safety::Kept kept, journal.read());
   for (const safety::Entry& entry : kept.entries) {
     if (std::ranges::find(task.undo, entry.id) == task.undo.end()) continue;
-    const strike::Became became = strike::restoreOne(socket, journal, entry, /*force=*/false);
+    const strike::Became became =
+        strike::restoreOne(socket, journal, entry, /*force=*/false, kLockPatience);
     if (became.word == "held") continue;
     log(fmt::format("{}: {}: {}", became.word, safety::inWords(entry), became.note));
   }

@@ -20,7 +20,8 @@ namespace faultline::faultd {
 struct Task {
   std::string policy{};
   std::string journal{};
-  std::int64_t pid = 0;  ///< of the client
+  std::int64_t pid = 0;       ///< of the client
+  std::uint64_t started = 0;  ///< of that process: a later one may have its number
   std::uint32_t uid = 0;
   std::vector<std::uint32_t> groups{};
   std::optional<wire::ServiceStrike> strike{};  ///< of a holder
@@ -33,6 +34,7 @@ void visitFields(V& v, Of<Task> auto& task) {
   v.required("policy", task.policy);
   v.required("journal", task.journal);
   v.required("pid", task.pid);
+  v.required("started", task.started);
   v.required("uid", task.uid);
   v.required("groups", task.groups);
   v.required("strike", task.strike);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -10,10 +11,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "base/version.h"
 #include "harness/strike/plan.h"
+#include "injector/safety/policy_file.h"
 
 namespace faultline::faultd {
 namespace {
@@ -26,9 +29,15 @@ constexpr std::ptrdiff_t kMostSilent = 512;
 /// Connections with a child.
 constexpr std::ptrdiff_t kMostServedOfUser = 64;
 constexpr std::ptrdiff_t kMostServed = 256;
+/// Of these nobody but root has the last ones: what is struck can always be looked at.
+constexpr std::ptrdiff_t kServedForRoot = 32;
 constexpr int kAcceptsOfTurn = 128;
 /// Between two looks for what others have left.
 constexpr Duration kLookInterval = 1s;
+/// Children that undo what others have left.
+constexpr std::size_t kMostUndoing = 32;
+/// For one of them: a holder that does not end, and a command of the policy, take long.
+constexpr Duration kLongestUndo = 5min;
 
 void raiseLimitOfFiles() {
   rlimit files{};
@@ -37,12 +46,15 @@ void raiseLimitOfFiles() {
   ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/// Makes the folder of the socket, by hand: a unit has it made.
+/// Makes the folder of the socket, by hand: a unit has it made. Others could put a file of theirs
+/// into one that is not root's alone.
 Status makeFolderOf(const std::string& socket) {
   const std::filesystem::path folder = std::filesystem::path(socket).parent_path();
-  if (folder.empty() || ::access(folder.c_str(), F_OK) == 0) return okStatus();
-  if (::mkdir(folder.c_str(), 0755) == 0 || errno == EEXIST) return okStatus();
-  return Status::fromErrno(errno, fmt::format("make the socket's folder {}", folder.string()));
+  if (folder.empty()) return safety::trustedPath(".").status();
+  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
+    return Status::fromErrno(errno, fmt::format("make the socket's folder {}", folder.string()));
+  }
+  return safety::trustedPath(folder.string()).status();
 }
 
 }  // namespace
@@ -70,7 +82,7 @@ Result<Service> Service::start(const ServiceOptions& options) {
 
 Status Service::serve() {
   look();
-  while (!ending_ || !clients_.empty() || undoing_) {
+  while (!ending_ || !clients_.empty() || !undoing_.empty()) {
     wait();
     if (!ending_ && interrupt_.pending()) beginToEnd();
     accept();
@@ -78,8 +90,11 @@ Status Service::serve() {
     look();
   }
   ASSIGN_OR_RETURN(const safety::Kept kept, journal_.read());
-  const auto left = std::ranges::count_if(
-      kept.entries, [](const safety::Entry& entry) { return !safety::isHeld(entry); });
+  // What cannot be read, nobody undoes.
+  const auto left =
+      std::ranges::count_if(kept.entries,
+                            [](const safety::Entry& entry) { return !safety::isHeld(entry); }) +
+      std::ranges::count_if(kept.strange, &safety::Kept::Strange::damaged);
   log(left == 0 ? "ends; nothing is left" : fmt::format("ends; {} strikes are left", left));
   if (left == 0) return okStatus();
   return errorf(Code::kNotRestored, "{} strikes are left; 'faultline restore' tries again", left);
@@ -88,7 +103,7 @@ Status Service::serve() {
 void Service::wait() {
   std::vector<pollfd> ready{{ending_ ? -1 : interrupt_.fd(), POLLIN, 0}};
   if (listening_) ready.push_back({listening_.get(), POLLIN, 0});
-  if (undoing_) ready.push_back({undoing_->pidFd(), POLLIN, 0});
+  for (const auto& [id, undoing] : undoing_) ready.push_back({undoing.process.pidFd(), POLLIN, 0});
   const TimePoint before = now();
   TimePoint until = more_ ? before : next_look_;
   for (const auto& client : clients_) {
@@ -100,17 +115,39 @@ void Service::wait() {
   ::poll(ready.data(), ready.size(), static_cast<int>(patience));
 }
 
-Status Service::mayServe(uid_t uid) const {
+Status Service::mayServe(uid_t uid) {
   const auto served = [](const auto& client) { return client->hasChild(); };
   const auto ofUser = std::ranges::count_if(
       clients_, [&](const auto& client) { return served(client) && client->peer().uid == uid; });
-  if (ofUser < kMostServedOfUser && std::ranges::count_if(clients_, served) < kMostServed) {
+  const auto most = uid == 0 ? kMostServed : kMostServed - kServedForRoot;
+  if (ofUser < kMostServedOfUser &&
+      (std::ranges::count_if(clients_, served) < most || displaceOne())) {
     return okStatus();
   }
   return errorf(Code::kUnavailable,
                 "the fault service has too many strikes and questions at once, {} of user {}; try "
                 "again later",
                 ofUser, uid);
+}
+
+bool Service::displaceOne() {
+  // The oldest of who has most of them: one user cannot push out another one.
+  std::map<uid_t, std::ptrdiff_t> shares;
+  for (const auto& client : clients_) shares[client->peer().uid] += client->displaceable() ? 1 : 0;
+  Client* found = nullptr;
+  for (const auto& client : clients_) {
+    if (!client->displaceable() || client->peer().uid == 0) continue;
+    if (found == nullptr || shares[client->peer().uid] > shares[found->peer().uid]) {
+      found = client.get();
+    }
+  }
+  if (found == nullptr) return false;
+  found->displace(
+      errorf(Code::kUnavailable,
+             "the fault service has too many strikes and questions at once, and this one "
+             "was not let yet; try again later"),
+      now());
+  return true;
 }
 
 void Service::serveClients() {
@@ -137,6 +174,7 @@ void Service::accept() {
     Task task{.policy = options_.policy,
               .journal = options_.journal,
               .pid = peer->pid,
+              .started = safety::holderOf(peer->pid).started,
               .uid = peer->uid,
               .groups = {peer->groups.begin(), peer->groups.end()}};
     clients_.push_back(
@@ -164,12 +202,40 @@ void Service::makeRoomFor(uid_t uid) {
   }
 }
 
-void Service::look() {
-  if (undoing_) {
-    const auto ended = undoing_->tryWait();
-    if (ended.ok() && !*ended) return;
-    undoing_.reset();
+void Service::reapUndoing() {
+  const TimePoint moment = now();
+  for (auto one = undoing_.begin(); one != undoing_.end();) {
+    auto& [id, undoing] = *one;
+    const auto ended = undoing.process.tryWait();
+    if (!ended.ok() || *ended) {
+      one = undoing_.erase(one);
+      continue;
+    }
+    if (moment >= undoing.until) {
+      undoing.until = moment + kLongestUndo;
+      log(fmt::format("process {}, which undoes {}, hangs and is killed", undoing.process.pid(),
+                      id));
+      (void)undoing.process.signal(SIGKILL);
+    }
+    ++one;
   }
+}
+
+void Service::startUndoing(const std::string& id) {
+  launch::SpawnOptions options;
+  options.body = undoMain;
+  options.first_message =
+      wire::toJson(Task{.policy = options_.policy, .journal = options_.journal, .undo = {id}});
+  auto spawned = launch::Process::spawn(options);
+  if (spawned.ok()) {
+    undoing_.emplace(id, Undoing{*std::move(spawned), now() + kLongestUndo});
+  } else {
+    log(spawned.status().message());
+  }
+}
+
+void Service::look() {
+  reapUndoing();
   const TimePoint moment = now();
   if (moment < next_look_) return;
   next_look_ = moment + kLookInterval;
@@ -185,17 +251,9 @@ void Service::look() {
   for (const safety::Entry& entry : kept->entries) {
     if (!safety::isHeld(entry) || safety::isOverdue(entry, moment)) left.push_back(entry.id);
   }
-  Task task{.policy = options_.policy, .journal = options_.journal};
-  task.undo = schedule_.due(left, moment);
-  if (task.undo.empty()) return;
-  launch::SpawnOptions options;
-  options.body = undoMain;
-  options.first_message = wire::toJson(task);
-  auto spawned = launch::Process::spawn(options);
-  if (spawned.ok()) {
-    undoing_.emplace(*std::move(spawned));
-  } else {
-    log(spawned.status().message());
+  // One that waits for a holder to end keeps no other one waiting.
+  for (const std::string& id : schedule_.due(left, moment)) {
+    if (undoing_.size() < kMostUndoing && !undoing_.contains(id)) startUndoing(id);
   }
 }
 

@@ -3,8 +3,8 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -44,14 +44,25 @@ class Service {
         journal_(std::move(journal)),
         interrupt_(std::move(interrupt)) {}
 
+  /// A child that undoes an entry.
+  struct Undoing {
+    launch::Process process;
+    TimePoint until;  ///< then it hangs, and is killed
+  };
+
   void wait();
   void accept();
   void makeRoomFor(uid_t uid);
   void dropOldest(const std::function<bool(const Client&)>& which);
-  Status mayServe(uid_t uid) const;
+  /// Why nobody may be served for this user; ok: one may, and somebody else may have had to go.
+  Status mayServe(uid_t uid);
+  /// Ends one that the policy has not let yet; false: there is none.
+  bool displaceOne();
   void serveClients();
   /// For what others have left.
   void look();
+  void reapUndoing();
+  void startUndoing(const std::string& id);
   void logOnce(const std::string& line);
   void beginToEnd();
 
@@ -63,7 +74,7 @@ class Service {
   UniqueFd listening_;
   std::vector<std::unique_ptr<Client>> clients_;
   LeftSchedule schedule_;
-  std::optional<launch::Process> undoing_;
+  std::map<std::string, Undoing> undoing_;  ///< by the entry
   TimePoint next_look_{};
   std::set<std::string> told_;  ///< lines of the log
   bool more_ = false;           ///< a client has more to say already

@@ -70,10 +70,13 @@ Result<UniqueFd> listenAt(const std::string& path, mode_t mode) {
     ::unlink(path.c_str());
   }
   ASSIGN_OR_RETURN(UniqueFd fd, newSocket());
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::chmod(path.c_str(), mode) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
-    return Status::fromErrno(errno, attempt);
-  }
+  // Made with its mode: by its path, it could be something else by now that gets it.
+  const mode_t mask = ::umask(0777 & ~mode);
+  const int bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int refused = errno;
+  ::umask(mask);
+  if (bound != 0) return Status::fromErrno(refused, attempt);
+  if (::listen(fd.get(), SOMAXCONN) != 0) return Status::fromErrno(errno, attempt);
   return fd;
 }
 

@@ -22,7 +22,8 @@ struct LocalPeer {
 Result<LocalPeer> localPeer(int fd);
 
 /// Listens at `path`; a socket that is left there is replaced, and nothing else: claimFile() first.
-/// Accepting does not wait.
+/// Accepting does not wait. Changes the mask of file modes meanwhile: only while there is no other
+/// thread.
 Result<UniqueFd> listenAt(const std::string& path, mode_t mode);
 
 /// kNotFound when nobody listens there, kPermissionDenied when it is neither root nor this user,

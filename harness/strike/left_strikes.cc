@@ -29,6 +29,16 @@ void endHolder(const safety::Entry& entry) {
   }
 }
 
+/// Whether its holder has not undone it in time. One that has may be with the command of the policy
+/// that runs after it.
+bool hangs(netlink::Socket& socket, const safety::Entry& entry) {
+  const TimePoint moment = now();
+  if (!safety::isOverdue(entry, moment)) return false;
+  if (entry.after.empty() || safety::isOverdue(entry, moment - entry.commandLimit)) return true;
+  safety::HostMachine machine(socket, {});
+  return safety::isStopped(entry.holder.pid) || safety::lasts(machine, entry);
+}
+
 }  // namespace
 
 bool stillLasts(const safety::Journal& journal,
@@ -53,9 +63,9 @@ Status undoLeft(netlink::Socket& socket, safety::Journal& journal, const safety:
 }
 
 Became restoreOne(netlink::Socket& socket, safety::Journal& journal, const safety::Entry& entry,
-                  bool force) {
+                  bool force, Duration patience) {
   const auto held = [&] { return safety::isHeld(entry); };
-  if (held() && !force && !safety::isOverdue(entry, now())) {
+  if (held() && !force && !hangs(socket, entry)) {
     return {entry, "held",
             fmt::format("process {} holds it, and takes it back itself; --force ends that first",
                         entry.holder.pid)};
@@ -64,6 +74,8 @@ Became restoreOne(netlink::Socket& socket, safety::Journal& journal, const safet
   if (held()) {
     return {entry, "left", fmt::format("process {} cannot be ended", entry.holder.pid)};
   }
+  const auto lock = journal.lock(patience);
+  if (!lock.ok()) return {entry, "left", lock.status().message()};
   // As it stands now: the holder may have begun or undone something since it was read.
   const auto kept = journal.read();
   if (!kept.ok()) return {entry, "left", kept.status().message()};

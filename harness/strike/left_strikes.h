@@ -33,9 +33,9 @@ struct Became {
 };
 
 /// Undoes an entry that nobody holds. One that is held is left to its holder, unless that hangs
-/// (safety::isOverdue) or with `force`: then its holder is ended first. To be called with the
-/// journal's lock.
+/// or with `force`: then its holder is ended first. Takes the journal's lock, for which it waits
+/// `patience`, once there is no holder: nobody waits for that one.
 Became restoreOne(netlink::Socket& socket, safety::Journal& journal, const safety::Entry& entry,
-                  bool force);
+                  bool force, Duration patience);
 
 }  // namespace faultline::strike

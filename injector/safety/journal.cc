@@ -23,7 +23,10 @@ namespace {
 constexpr std::string_view kSuffix = ".json";
 constexpr std::string_view kLock = "lock";
 constexpr std::string_view kService = "service";  // who looks after the journal
-constexpr std::size_t kMostEntryBytes = 1 << 20;
+/// A host with tens of thousands of routes has a large one.
+constexpr std::size_t kMostEntryBytes = 8 << 20;
+/// What a later write() of the same entry may add.
+constexpr std::size_t kSpareEntryBytes = 64 << 10;
 constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kFileMode = 0644;
 /// Who may open it, if only to read, can hold it for ever.
@@ -81,6 +84,21 @@ Result<Journal> Journal::open(const std::string& folder) {
   return Journal(std::move(real));
 }
 
+Status Journal::put(const Entry& entry, std::size_t mostBytes) const {
+  const std::string path = pathOf(entry.id);
+  const std::string text = encode(entry);
+  if (text.size() > mostBytes) {
+    return errorf(Code::kUnsupported,
+                  "the journal: an entry of {} bytes, of {} at most: {} has more addresses and "
+                  "routes than could be put back; choose another interface",
+                  text.size(), mostBytes, nameOf(entry.target));
+  }
+  RETURN_IF_ERROR(
+      writeFileAtomically(path, text, Sync::kYes, Links::kRefused).withContext("the journal"));
+  ::chmod(path.c_str(), kFileMode);
+  return sync();
+}
+
 std::string Journal::pathOf(const std::string& id) const {
   return fmt::format("{}/{}{}", folder_, id, kSuffix);
 }
@@ -101,18 +119,12 @@ Status Journal::create(const Entry& entry) {
   if (::lstat(path.c_str(), &there) == 0) {
     return errorf(Code::kAlreadyExists, "the journal has {} already; try again", path);
   }
-  const Status written = write(entry);
+  const Status written = put(entry, kMostEntryBytes - kSpareEntryBytes);
   if (!written.ok()) ::unlink(path.c_str());  // nothing was changed yet, so nothing is lost
   return written;
 }
 
-Status Journal::write(const Entry& entry) {
-  const std::string path = pathOf(entry.id);
-  RETURN_IF_ERROR(writeFileAtomically(path, encode(entry), Sync::kYes, Links::kRefused)
-                      .withContext("the journal"));
-  ::chmod(path.c_str(), kFileMode);
-  return sync();
-}
+Status Journal::write(const Entry& entry) { return put(entry, kMostEntryBytes); }
 
 Status Journal::remove(const std::string& id) {
   const std::string path = pathOf(id);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,10 @@ class Records {
  public:
   virtual ~Records() = default;
   /// As write(), of one that is not there yet: kAlreadyExists where it is. With the journal's lock.
+  /// Leaves room for what write() may add.
   virtual Status create(const Entry& entry) = 0;
-  /// Returns when it would survive the end of the machine.
+  /// Returns when it would survive the end of the machine. kUnsupported, and what was there
+  /// stays, for one that is larger than what is read.
   virtual Status write(const Entry& entry) = 0;
   /// ok when it is not there.
   virtual Status remove(const std::string& id) = 0;
@@ -62,6 +65,7 @@ class Journal final : public Records {
  private:
   explicit Journal(std::string folder) : folder_(std::move(folder)) {}
   std::string pathOf(const std::string& id) const;
+  Status put(const Entry& entry, std::size_t mostBytes) const;
   Status sync() const;
 
   std::string folder_;

@@ -24,6 +24,32 @@ TEST_F(ServiceTest, WhenTheHolderIsKilledTheServiceUndoes) {
   EXPECT_TRUE(undone(before));
 }
 
+TEST_F(ServiceTest, WhatAKilledHolderHasChangedIsUndoneAlsoWithThousandsOfRoutes) {
+  // More than a megabyte in the journal.
+  ASSERT_EQ(
+      shell("i=0; while [ $i -lt 6000 ]; do "
+            "echo \"route add 10.$((100 + i / 250)).$((i % 250)).0/24 via 10.9.1.2 dev eth1\"; "
+            "i=$((i + 1)); done | ip -batch -")
+          .exit,
+      0);
+  const std::string before = state();
+  const auto one = striking();
+  ::kill(holder(), SIGKILL);
+  EXPECT_THAT(one->whyDropped(), HasSubstr("is being taken back"));
+  EXPECT_TRUE(undone(before));
+  EXPECT_TRUE(isUp("eth1"));
+}
+
+TEST_F(ServiceTest, AnEntryThatCannotBeReadIsLeft) {
+  const auto one = striking();
+  one->leave();
+  ASSERT_TRUE(pollUntil(40s, [&] { return entries().empty(); }));
+  std::ofstream(journal_ + "/damaged.json") << "{}";
+  const Ran ran = endService();
+  EXPECT_EQ(ran.exit, 4) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("1 strikes are left"));
+}
+
 TEST_F(ServiceTest, WhenTheHolderIsStoppedTheServiceKillsItAndUndoes) {
   const std::string before = state();
   const auto one = striking();

@@ -77,5 +77,66 @@ TEST_F(LimitedServiceTest, TheCapabilitiesOfTheUnitAreEnough) {
   }
 }
 
+/// The scripts for Slurm, on a host without a service.
+class SlurmScriptTest : public HostTest {
+ protected:
+  Ran script(const std::string& name, const std::string& job,
+             const std::string& program = FAULTLINE_BINARY_DIR "/faultline") {
+    std::string text = packaged(name);
+    for (const auto& [what, by] :
+         {std::pair<std::string, std::string>("/usr/bin/faultline", program),
+          std::pair<std::string, std::string>("/var/lib/faultline/journal", journal_)}) {
+      EXPECT_NE(text.find(what), std::string::npos) << name;
+      text.replace(text.find(what), what.size(), by);
+    }
+    // Slurm gives it no PATH.
+    return Running("/usr/bin/env",
+                   {"env", "-i", "SLURM_JOB_ID=" + job, "/bin/sh", folder_.write(name, text)},
+                   host_.get())
+        .wait();
+  }
+};
+
+TEST_F(SlurmScriptTest, TheEpilogEndsWhatItsJobHoldsAndFailsWhereItCannot) {
+  const std::string before = state();
+  const std::string missing = "/nowhere/faultline";
+  EXPECT_EQ(script("slurm_epilog.sh", "17", missing).exit, 0) << "nothing was ever struck";
+  std::string command = "SLURM_JOB_ID=17 exec";
+  for (const std::string& word :
+       words({"inject", "port_down", "--target", "eth1", "--for", "60s"})) {
+    command += " " + (word == "faultline" ? FAULTLINE_BINARY_DIR "/faultline" : word);
+  }
+  Running running("/bin/sh", {"sh", "-c", command}, host_.get());
+  ASSERT_TRUE(held());
+  for (const char* name : {"slurm_epilog.sh", "slurm_prolog.sh"}) {
+    const Ran ran = script(name, "17", missing);
+    EXPECT_EQ(ran.exit, 4) << name;
+    EXPECT_THAT(ran.err, HasSubstr("there is no /nowhere/faultline to undo them")) << name;
+  }
+  EXPECT_EQ(script("slurm_epilog.sh", "18").exit, 0);
+  EXPECT_THAT(script("slurm_prolog.sh", "18").out, HasSubstr("holds it"));
+  EXPECT_FALSE(isUp("eth1"));
+  const Ran ran = script("slurm_epilog.sh", "17");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("restored: port_down of eth1"));
+  EXPECT_EQ(running.wait().exit, 130);
+  EXPECT_TRUE(isAgain(before));
+}
+
+TEST_F(SlurmScriptTest, ThePrologUndoesWhatAnEarlierJobHasLeft) {
+  const std::string before = state();
+  Running running = start({"inject", "port_down", "--target", "eth1", "--for", "60s"});
+  const auto entry = held();
+  ASSERT_TRUE(entry);
+  ::kill(entry->holder.pid, SIGSTOP);
+  running.signal(SIGKILL);
+  (void)running.wait();
+  ::kill(entry->holder.pid, SIGKILL);
+  const Ran ran = script("slurm_prolog.sh", "18");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("restored: port_down of eth1"));
+  EXPECT_TRUE(isAgain(before));
+}
+
 }  // namespace
 }  // namespace faultline::safety

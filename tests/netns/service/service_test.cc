@@ -158,6 +158,41 @@ TEST_F(ServiceTest, AStrikeEndsAfterItsLongestAndItsEvidenceIsKept) {
   EXPECT_TRUE(reverted.lapsed);
 }
 
+TEST_F(ServiceTest, OneThatHasEndedByItselfKeepsItsConnection) {
+  const std::string before = state();
+  const auto one = striking(portDown(1s, 60s));
+  const auto said = one->hear();
+  ASSERT_TRUE(std::holds_alternative<wire::HolderBroken>(said)) << wire::toJson(said);
+  EXPECT_TRUE(undone(before));
+  EXPECT_EQ(one->channel().receiveWithin(1s + kUndoGrace + 1s).status().code(),
+            Code::kDeadlineExceeded)
+      << "nothing more is said";
+  EXPECT_TRUE(one->call(FaultCall::kEvidence).evidence.ok);
+  EXPECT_TRUE(one->call(FaultCall::kRevert).lapsed);
+}
+
+TEST_F(ServiceTest, WhileTheCommandAfterAStrikeRunsItsHolderIsNotTakenForOneThatHangs) {
+  writePolicy("before: /bin/true\nafter: /bin/sleep 12\nat_once: {node: 2, job: 2}\n");
+  const std::string before = state();
+  const auto one = striking(portDown(2s, 60s));
+  ASSERT_TRUE(pollUntil(20s, [&] { return isUp("eth1"); }));
+  ::sleep(2 + 5 + 1);  // its longest, the time to undo it, and a look
+  ASSERT_EQ(entries().size(), 1u) << "the command runs";
+  TestClient two = client();
+  wire::ServiceStrike other = portDown();
+  other.interface = "eth2";
+  ASSERT_TRUE(two.say(other));
+  EXPECT_EQ(two.call(FaultCall::kPrepare).outcome.message, "");
+  EXPECT_EQ(two.call(FaultCall::kApply).outcome.message, "");
+  const auto said = one->hear();
+  const auto* const broken = std::get_if<wire::HolderBroken>(&said);
+  ASSERT_NE(broken, nullptr) << wire::toJson(said);
+  EXPECT_THAT(broken->outcome.message, HasSubstr("and was taken back"));
+  EXPECT_TRUE(one->call(FaultCall::kRevert).lapsed);
+  two.leave();
+  EXPECT_TRUE(undone(before));
+}
+
 TEST_F(ServiceTest, ToldToEndItTakesBackWhatItHolds) {
   const std::string before = state();
   for (const int number : {SIGTERM, SIGINT}) {
@@ -192,6 +227,20 @@ TEST_F(ServiceTest, ASecondServiceIsRefusedWithTheNumberOfTheFirst) {
   (void)endService(SIGKILL);
   startService();
   const auto one = striking();
+}
+
+TEST_F(ServiceTest, ASocketInAFolderOfOthersIsRefused) {
+  const std::string open = (folder_.path() / "open").string();
+  ASSERT_EQ(::mkdir(open.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(open.c_str(), 0777), 0);
+  const Ran ran = Running(std::string(FAULTLINE_BINARY_DIR) + "/faultline",
+                          {"faultline", "faultd", "--socket", open + "/socket", "--policy", policy_,
+                           "--journal", (folder_.path() / "other").string()},
+                          host_.get())
+                      .wait();
+  EXPECT_EQ(ran.exit, 3) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("make it root's"));
+  EXPECT_TRUE(std::filesystem::is_empty(open));
 }
 
 TEST_F(ServiceTest, SaysWhatMayBeStruckAndWhatIs) {

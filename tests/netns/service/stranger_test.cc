@@ -169,6 +169,85 @@ TEST_F(StrangerTest, HeartbeatsWithoutEndKeepNobodyWaiting) {
   EXPECT_TRUE(undone(before));
 }
 
+/// Asks for 64 strikes over as many connections, and says again and again that it is there.
+int asksForMany() {
+  if (::setgroups(0, nullptr) != 0 || ::setgid(clientProcess.uid) != 0 ||
+      ::setuid(clientProcess.uid) != 0) {
+    return 2;
+  }
+  const auto say = [](int socket, const wire::ToService& message) {
+    const std::string bytes = framed(wire::toJson(message).dump());
+    return ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  };
+  std::vector<UniqueFd> sockets;
+  for (int i = 0; i < 64; ++i) {
+    sockets.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(sockets.back().get(), reinterpret_cast<const sockaddr*>(&clientProcess.address),
+                  sizeof clientProcess.address) != 0) {
+      return 3;
+    }
+    say(sockets.back().get(),
+        wire::ServiceStrike{
+            .kind = "port_down", .interface = "eth1", .longest = 60s, .lease = 60s});
+    say(sockets.back().get(), wire::CallFault{FaultCall::kPrepare});
+  }
+  for (pollfd end{launch::kMessagesFd, POLLRDHUP, 0}; ::poll(&end, 1, 200) == 0;) {
+    for (const UniqueFd& socket : sockets) say(socket.get(), wire::StillThere{});
+  }
+  return 0;
+}
+
+TEST_F(StrangerTest, UsersWhoAreRefusedKeepNobodyOut) {
+  constexpr uid_t kFirst = 20'000;
+  constexpr uid_t kUsers = 5;
+  std::ifstream map("/proc/self/uid_map");
+  uid_t inside = 0, outside = 0, count = 0;
+  map >> inside >> outside >> count;
+  if (count <= kFirst + kUsers) GTEST_SKIP() << "there is no user but root in this user namespace";
+  writePolicy("users: [nobody]\n");
+  const std::string before = state();
+  std::vector<std::unique_ptr<TestClient>> users;
+  for (uid_t user = kFirst; user < kFirst + kUsers; ++user) {
+    users.push_back(std::make_unique<TestClient>(socket_path_, host_.get(), user, asksForMany));
+  }
+  const std::string full = "too many strikes and questions at once";
+  ASSERT_TRUE(pollUntil(60s, [&] { return service_->errors().find(full) != std::string::npos; }));
+  {
+    const auto one = striking();
+    EXPECT_EQ(one->call(FaultCall::kRevert).outcome.message, "");
+  }
+  EXPECT_TRUE(undone(before));
+  TestClient let = client(65'534);  // nobody
+  ASSERT_TRUE(let.say(portDown()));
+  EXPECT_EQ(let.call(FaultCall::kPrepare).outcome.message, "");
+}
+
+TEST_F(StrangerTest, ManyQuestionsAtOnceAreAllAnswered) {
+  constexpr int kRounds = 12;
+  constexpr int kAtOnce = 40;
+  const sockaddr_un address = addressOf(socket_path_);
+  int answered = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<launch::MessageChannel> all;
+    for (int i = 0; i < kAtOnce; ++i) {
+      UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      ASSERT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+                0);
+      all.emplace_back(std::move(fd));
+      ASSERT_TRUE(all.back().send(wire::toJson(wire::ToService(wire::AskService{}))).ok());
+    }
+    for (launch::MessageChannel& one : all) {
+      const auto answer = one.receiveWithin(60s);
+      ASSERT_TRUE(answer.ok()) << answer.status().message();
+      const bool facts = (*answer)["type"] == wire::ServiceFacts::kType;
+      EXPECT_TRUE(facts) << *answer;
+      answered += facts ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(answered, kRounds * kAtOnce);
+}
+
 TEST_F(StrangerTest, DescriptorsAreNotTaken) {
   const sockaddr_un address = addressOf(socket_path_);
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

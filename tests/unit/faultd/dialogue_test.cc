@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "injector/safety/entry.h"
 
 namespace faultline::faultd {
@@ -35,8 +37,10 @@ class DialogueTest : public ::testing::Test {
   }
   void applied(TimePoint when) {
     ASSERT_EQ(say(strikeMessage(), when), "");
-    ASSERT_EQ(say(call(FaultCall::kApply), when), "");
-    ASSERT_TRUE(dialogue_.answered({}, when).ok());
+    for (const FaultCall which : {FaultCall::kPrepare, FaultCall::kApply}) {
+      ASSERT_EQ(say(call(which), when), "");
+      ASSERT_TRUE(dialogue_.answered({}, when).ok());
+    }
   }
   Dialogue dialogue_{kBegin};
 };
@@ -108,6 +112,47 @@ TEST_F(DialogueTest, AStrikeThatItsHolderDoesNotEndIsOverdue) {
   ASSERT_EQ(say(stillThere(), end - 1ns), "");
   EXPECT_EQ(dialogue_.due(), end);
   EXPECT_THAT(why(dialogue_.overdue(end)), HasSubstr("its longest, 10s, is over"));
+}
+
+TEST_F(DialogueTest, OneThatHasEndedByItselfIsNotOverdue) {
+  applied(kBegin);
+  const TimePoint end = kBegin + kLongest + safety::kUndoGrace;
+  ASSERT_EQ(say(stillThere(), end - 1ns), "");
+  EXPECT_FALSE(dialogue_.outlasts(end - 1ns));
+  EXPECT_TRUE(dialogue_.outlasts(end));
+  dialogue_.lapsed();
+  EXPECT_FALSE(dialogue_.outlasts(end));
+  EXPECT_EQ(why(dialogue_.overdue(end)), "");
+}
+
+TEST_F(DialogueTest, WhoIsOnlyRefusedIsEnded) {
+  const wire::HolderAnswer no{.outcome = {.code = Code::kPermissionDenied, .message = "no"}};
+  ASSERT_EQ(say(strikeMessage()), "");
+  for (Duration at{}; at < kAdmissionBudget; at += 1s) {
+    ASSERT_EQ(why(dialogue_.overdue(kBegin + at)), "");
+    // There is always something to take back, so that says nothing.
+    for (const auto& [which, answer] : {std::pair(FaultCall::kPrepare, no),
+                                        std::pair(FaultCall::kRevert, wire::HolderAnswer{})}) {
+      ASSERT_EQ(say(call(which), kBegin + at), "");
+      ASSERT_TRUE(dialogue_.answered(answer, kBegin + at).ok());
+      ASSERT_FALSE(dialogue_.admitted());
+    }
+  }
+  EXPECT_EQ(dialogue_.due(), kBegin + kAdmissionBudget);
+  EXPECT_THAT(why(dialogue_.overdue(kBegin + kAdmissionBudget)),
+              HasSubstr("nothing that is allowed"));
+  ASSERT_EQ(say(call(FaultCall::kPrepare), kBegin + kAdmissionBudget - 1s), "");
+  ASSERT_TRUE(dialogue_.answered({}, kBegin + kAdmissionBudget - 1s).ok());
+  EXPECT_TRUE(dialogue_.admitted());
+  EXPECT_EQ(why(dialogue_.overdue(kBegin + kAdmissionBudget)), "");
+}
+
+TEST_F(DialogueTest, ALeaseThatNobodyWouldSeeTheEndOfIsRefused) {
+  for (const Duration lease : {wire::kLongestLease + 1ns, Duration::max()}) {
+    nlohmann::json message = strikeMessage();
+    message["lease"] = lease.count();
+    EXPECT_THAT(say(message), HasSubstr("lease: 10min at most"));
+  }
 }
 
 TEST_F(DialogueTest, OneThatWasTakenBackOrNotDoneHasNoLongest) {
