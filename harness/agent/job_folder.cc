@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "base/file_text.h"
-#include "injector/safety/journal.h"
 
 namespace faultline::agent {
 namespace {
@@ -37,7 +36,9 @@ constexpr const char* kMadeOn = ".made-on";
 std::string thisMachine() {
   utsname names{};
   (void)::uname(&names);
-  return fmt::format("{} {}\n", safety::currentBoot(), names.nodename);
+  std::string boot = fileText("/proc/sys/kernel/random/boot_id");
+  while (boot.ends_with('\n')) boot.pop_back();
+  return fmt::format("{} {}\n", boot, names.nodename);
 }
 
 /// Whether locks of who made it are seen here: where machines share a folder, each may know its own
