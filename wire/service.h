@@ -95,6 +95,9 @@ struct ServiceFacts {
   std::string whyNot{};       ///< why it strikes nothing for who asks; empty: it would
   std::vector<InterfaceForecast> interfaces{};
   std::vector<KnownStrike> strikes{};  ///< held, or left
+  /// Entries of the journal that cannot be read, each with why: what they have struck is not known,
+  /// and nobody undoes it.
+  std::vector<std::string> unread{};
 };
 
 using FromService = std::variant<ServiceFacts, HolderAnswer, HolderBroken, Gone>;
@@ -158,6 +161,7 @@ void visitFields(V& v, Of<ServiceFacts> auto& facts) {
   v.required("why_not", facts.whyNot);
   v.required("interfaces", facts.interfaces);
   v.required("strikes", facts.strikes);
+  v.required("unread", facts.unread);
 }
 
 /// Without a longest time or a lease nobody would end it: kInvalidArgument, as for a

@@ -287,11 +287,7 @@ Status Agent::start(const wire::StartJob& message) {
 Status Agent::startGuard(const wire::StartJob& message) {
   std::optional<UniqueFd> log;
   if (message.logs) log = controller_.takeDescriptor();
-  ASSIGN_OR_RETURN(GuardedJob job,
-                   GuardedJob::start(message, networkFile_, log ? log->get() : -1,
-                                     [this, id = message.job](const std::string& what) {
-                                       (void)tell(wire::Logged{id, what + "\n"});
-                                     }));
+  ASSIGN_OR_RETURN(GuardedJob job, GuardedJob::start(message, networkFile_, log ? log->get() : -1));
   jobs_.erase(message.job);
   jobs_.emplace(message.job, std::move(job));
   return okStatus();

@@ -1,8 +1,10 @@
 #include "harness/agent/brought_files.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstddef>
+#include <utility>
 
 #include "base/input_file.h"
 
@@ -17,6 +19,14 @@ constexpr std::size_t kStep = 32 << 10;
 static_assert(kStep >= NewLines::kStep);
 // The controller reads no more of a file that holds a number.
 constexpr std::int64_t kMost = (std::int64_t{64} << 20) + 1;
+// As of what a program prints.
+constexpr std::int64_t kMostOfLines = std::int64_t{16} << 20;
+
+/// 0: it is not there.
+std::int64_t sizeOf(const std::string& path) {
+  struct stat known = {};
+  return ::stat(path.c_str(), &known) == 0 ? known.st_size : 0;
+}
 
 }  // namespace
 
@@ -34,54 +44,76 @@ Status BroughtFiles::look(const Wrote& wrote) {
     const wire::Bringing how = files_[static_cast<std::size_t>(index)].how;
     if (how == wire::Bringing::kLines) due_ = time + kLinesInterval;
     if (how == wire::Bringing::kAtEnd || (how == wire::Bringing::kGrowing && !growing)) continue;
-    RETURN_IF_ERROR(lookAt(index, /*all=*/false, wrote));
+    RETURN_IF_ERROR(step(index, wrote).status());
   }
   return okStatus();
 }
 
-Status BroughtFiles::lookAtAll(bool over, const Wrote& wrote) {
+void BroughtFiles::beginAll(bool over) {
+  pass_.clear();
   for (int index = 0; index < std::ssize(files_); ++index) {
-    const wire::Bringing how = files_[static_cast<std::size_t>(index)].how;
-    if (how == wire::Bringing::kAtEnd && !over) continue;
-    RETURN_IF_ERROR(lookAt(index, /*all=*/true, wrote));
-  }
-  return okStatus();
-}
-
-Status BroughtFiles::lookAt(int index, bool all, const Wrote& wrote) {
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool more, step(index, wrote));
-    if (!more || !all) return okStatus();
+    const File& file = files_[static_cast<std::size_t>(index)];
+    if (file.how == wire::Bringing::kAtEnd && !over) continue;
+    pass_.push_back({index, sizeOf(file.path) - offsetOf(file)});
   }
 }
 
-/// Whether there may be more.
-Result<bool> BroughtFiles::step(int index, const Wrote& wrote) {
+Result<bool> BroughtFiles::bringSome(const Wrote& wrote) {
+  if (pass_.empty()) return true;
+  Part& part = pass_.front();
+  ASSIGN_OR_RETURN(const Step step, this->step(part.file, wrote));
+  part.left -= step.bytes;
+  if (step.another && !part.another) {
+    part.another = true;
+    part.left = sizeOf(files_[static_cast<std::size_t>(part.file)].path);
+  } else if (step.bytes == 0 || part.left <= 0) {
+    pass_.pop_front();
+  }
+  return pass_.empty();
+}
+
+std::vector<std::string> BroughtFiles::takeCut() {
+  std::vector<std::string> cut;
+  for (File& file : files_) {
+    if (file.how != wire::Bringing::kLines || file.brought < kMostOfLines || file.toldCut) continue;
+    file.toldCut = true;
+    cut.push_back(file.path);
+  }
+  return cut;
+}
+
+std::int64_t BroughtFiles::offsetOf(const File& file) {
+  return file.how == wire::Bringing::kLines ? file.lines.offset() : file.brought;
+}
+
+Result<BroughtFiles::Step> BroughtFiles::step(int index, const Wrote& wrote) {
   File& file = files_[static_cast<std::size_t>(index)];
   const Result<UniqueFd> opened = openInput(file.path);
-  if (!opened.ok()) return false;
+  if (!opened.ok()) return Step{};
   if (!file.told) {
     file.told = true;
     RETURN_IF_ERROR(wrote(index, {}));
   }
   const bool lines = file.how == wire::Bringing::kLines;
-  const std::int64_t offset = lines ? file.lines.offset() : file.offset;
+  if (file.brought >= (lines ? kMostOfLines : kMost)) return Step{};
   buffer_.resize(lines ? NewLines::kStep : kStep);
-  const ssize_t got = ::pread(opened->get(), buffer_.data(), buffer_.size(), offset);
+  const ssize_t got = ::pread(opened->get(), buffer_.data(), buffer_.size(), offsetOf(file));
   buffer_.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  Step step;
   if (lines) {
     std::string news;
     for (const std::string_view line : file.lines.in(buffer_)) {
       news += line;
       news += '\n';
     }
-    if (!news.empty()) RETURN_IF_ERROR(wrote(index, news));
-    return !news.empty() || file.lines.another();
+    step.another = file.lines.another();
+    buffer_ = std::move(news);
   }
-  if (buffer_.empty() || file.offset >= kMost) return false;
-  file.offset += static_cast<std::int64_t>(buffer_.size());
+  if (buffer_.empty()) return step;
+  step.bytes = std::ssize(buffer_);
+  file.brought += step.bytes;
   RETURN_IF_ERROR(wrote(index, buffer_));
-  return true;
+  return step;
 }
 
 }  // namespace faultline::agent

@@ -29,8 +29,14 @@ Result<JobFolder> makeFolder(const wire::StartJob& message) {
   return folder;
 }
 
+// Then others have their turn: their words, leases, counters.
+constexpr Duration kTurn = 20ms;
+// What is swept fast is told before the job begins.
+constexpr Duration kSweepPatience = 500ms;
+
 bool isLastWord(const wire::FromGuard& said) {
-  return std::holds_alternative<wire::GuardFinished>(said) ||
+  return std::holds_alternative<wire::Gone>(said) ||
+         std::holds_alternative<wire::GuardFinished>(said) ||
          std::holds_alternative<wire::GuardError>(said);
 }
 
@@ -70,13 +76,15 @@ std::vector<std::string> whatIsMissing(const wire::CheckJob& job) {
 }
 
 Result<GuardedJob> GuardedJob::start(const wire::StartJob& message, const std::string& networkFile,
-                                     int logFd,
-                                     const std::function<void(const std::string&)>& note) {
+                                     int logFd) {
   wire::StartJob own = message;
   own.guard.networkNamespace = networkFile;
   std::optional<JobFolder> folder;
+  std::optional<launch::Process> sweeper;
   if (!own.folder.empty()) {
-    for (const std::string& what : JobFolder::sweep(own.folder)) note(what);
+    ASSIGN_OR_RETURN(launch::Process sweeping, JobFolder::startSweeper(own.folder));
+    sweeper.emplace(std::move(sweeping));
+    (void)sweeper->waitFor(kSweepPatience);
     ASSIGN_OR_RETURN(JobFolder made, makeFolder(own));
     folder.emplace(std::move(made));
   }
@@ -90,51 +98,100 @@ Result<GuardedJob> GuardedJob::start(const wire::StartJob& message, const std::s
   options.first_message = wire::toJson(wire::ToGuard(own.guard));
   ASSIGN_OR_RETURN(launch::Process guard, launch::Process::spawn(options));
   if (folder) RETURN_IF_ERROR(folder->outliveUs(guard.pidFd()));
-  return GuardedJob(std::move(own), std::move(folder), std::move(guard));
+  return GuardedJob(std::move(own), std::move(folder), std::move(sweeper), std::move(guard));
 }
 
-Status GuardedJob::bring(bool all, bool over, const Tell& tell) {
-  const auto wrote = [&](int file, std::string_view bytes) {
-    return tell(wire::JobWrote{message_.job, file, {std::string(bytes)}});
-  };
-  return all ? files_.lookAtAll(over, wrote) : files_.look(wrote);
+TimePoint GuardedJob::due() const {
+  if (word_) return TimePoint();
+  return removing_ ? TimePoint::max() : files_.due();
+}
+
+void GuardedJob::addTo(std::vector<pollfd>& waiting) {
+  waiting.push_back({removing_ ? folder_->removerFd() : guard_.messages().fd(), POLLIN, 0});
+  if (sweeper_) waiting.push_back({sweeper_->messages().fd(), POLLIN, 0});
+}
+
+Status GuardedJob::log(const std::string& what, const Tell& tell) const {
+  return tell(wire::Logged{message_.job, what + "\n"});
+}
+
+Status GuardedJob::hearSweeper(const Tell& tell) {
+  while (sweeper_) {
+    const auto message = sweeper_->messages().receive();
+    if (message.ok() && !*message) break;
+    if (!message.ok() || !(*message)->is_string()) {
+      sweeper_.reset();
+      break;
+    }
+    RETURN_IF_ERROR(log((*message)->get<std::string>(), tell));
+  }
+  return okStatus();
+}
+
+std::optional<wire::FromGuard> GuardedJob::nextWord() {
+  Result<std::optional<json>> message = guard_.messages().receive();
+  if (message.ok() && !*message) return std::nullopt;
+  if (!message.ok()) return wire::Gone{launch::howItEnded(guard_)};
+  Result<wire::FromGuard> said = wire::spoken<wire::FromGuard>(**message);
+  if (said.ok()) return *std::move(said);
+  kill();  // so that nothing is written any more
+  (void)launch::howItEnded(guard_);
+  return wire::Gone{said.status().message()};
 }
 
 Result<bool> GuardedJob::pump(const Tell& tell) {
-  for (;;) {
-    Result<std::optional<json>> message = guard_.messages().receive();
-    if (message.ok() && !*message) break;
-    Result<wire::FromGuard> said = message.ok() ? wire::spoken<wire::FromGuard>(**message)
-                                                : Result<wire::FromGuard>(message.status());
-    if (!said.ok()) {
-      const bool broken = message.ok();
-      if (broken) kill();  // so that nothing is written any more
-      const std::string how = launch::howItEnded(guard_);
-      RETURN_IF_ERROR(lastWord(wire::Gone{broken ? said.status().message() : how}, tell));
-      return true;
+  RETURN_IF_ERROR(hearSweeper(tell));
+  if (removing_) return isRemoved(tell);
+  const auto wrote = [&](int file, std::string_view bytes) {
+    return tell(wire::JobWrote{message_.job, file, {std::string(bytes)}});
+  };
+  for (const TimePoint turn = now() + kTurn; now() < turn;) {
+    if (!word_) {
+      word_ = nextWord();
+      if (!word_) break;
+      files_.beginAll(/*over=*/isLastWord(*word_));
     }
-    if (isLastWord(*said)) {
-      RETURN_IF_ERROR(lastWord(*std::move(said), tell));
-      return true;
-    }
-    RETURN_IF_ERROR(bring(/*all=*/true, /*over=*/false, tell));
-    RETURN_IF_ERROR(tell(wire::GuardSaid{message_.job, *std::move(said)}));
+    ASSIGN_OR_RETURN(const bool all, files_.bringSome(wrote));
+    if (!all) continue;
+    wire::FromGuard said = *std::exchange(word_, std::nullopt);
+    if (isLastWord(said)) return lastWord(std::move(said), tell);
+    RETURN_IF_ERROR(tell(wire::GuardSaid{message_.job, std::move(said)}));
   }
-  if (now() >= files_.due()) RETURN_IF_ERROR(bring(/*all=*/false, /*over=*/false, tell));
+  if (!word_ && now() >= files_.due()) RETURN_IF_ERROR(files_.look(wrote));
+  RETURN_IF_ERROR(tellCut(tell));
   return false;
 }
 
-/// After all that was written, and when nothing is left; before it what was printed, where that is
-/// wanted: also of one that has failed.
-Status GuardedJob::lastWord(wire::FromGuard said, const Tell& tell) {
-  RETURN_IF_ERROR(bring(/*all=*/true, /*over=*/true, tell));
-  if (folder_) {
-    (void)launch::howItEnded(guard_);
-    const Status removed = folder_->remove();
-    if (!removed.ok()) RETURN_IF_ERROR(tell(wire::Logged{message_.job, removed.message() + "\n"}));
+Status GuardedJob::tellCut(const Tell& tell) {
+  for (const std::string& path : files_.takeCut()) {
+    RETURN_IF_ERROR(
+        log(path + ": there are too many lines, and those from here on do not come", tell));
   }
+  return okStatus();
+}
+
+Result<bool> GuardedJob::isRemoved(const Tell& tell) {
+  const std::optional<Status> removed = folder_->removed();
+  if (!removed) return false;
+  folder_.reset();
+  if (!removed->ok()) RETURN_IF_ERROR(log(removed->message(), tell));
+  return true;
+}
+
+/// After all that was written; before it what was printed, where that is wanted: also of one that
+/// has failed. Whether nothing is left then.
+Result<bool> GuardedJob::lastWord(wire::FromGuard said, const Tell& tell) {
+  RETURN_IF_ERROR(tellCut(tell));
   RETURN_IF_ERROR(tell(wire::GuardSaid{message_.job, std::move(said)}));
-  if (!message_.read) return okStatus();
+  if (message_.read) RETURN_IF_ERROR(tellOutput(tell));
+  if (!folder_) return true;
+  // It may be large: nobody waits for that.
+  folder_->beginRemove();
+  removing_ = true;
+  return isRemoved(tell);
+}
+
+Status GuardedJob::tellOutput(const Tell& tell) {
   wire::JobOutput output{.job = message_.job};
   for (const wire::GuardedProgram& program : message_.guard.programs) {
     output.programs.push_back({fileText(program.stdoutPath), fileText(program.stderrPath)});

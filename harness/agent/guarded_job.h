@@ -31,36 +31,45 @@ class GuardedJob {
   using Tell = std::function<Status(const wire::FromAgent& message)>;
 
   /// `networkFile`: of the namespace in which the programs run, empty: ours. `logFd`: where the
-  /// guard logs to (borrowed); -1: where we do. `note`: what is told of folders that others left.
+  /// guard logs to (borrowed); -1: where we do.
   static Result<GuardedJob> start(const wire::StartJob& message, const std::string& networkFile,
-                                  int logFd, const std::function<void(const std::string&)>& note);
+                                  int logFd);
 
   /// One that has just ended needs to be told nothing.
   void tell(const wire::ToGuard& message) { (void)guard_.messages().send(wire::toJson(message)); }
   /// SIGKILL: its end is seen as ever.
   void kill() { (void)guard_.signal(SIGKILL); }
 
-  void addTo(std::vector<pollfd>& waiting) {
-    waiting.push_back({guard_.messages().fd(), POLLIN, 0});
-  }
+  void addTo(std::vector<pollfd>& waiting);
   /// When there may be something to pass on though nothing is to be read.
-  TimePoint due() const { return files_.due(); }
-  /// Passes on what there is; whether that was the last of it, and nothing is left here. Errors are
-  /// those of `tell`.
+  TimePoint due() const;
+  /// Passes on what there is, for a short while; whether that was the last of it, and nothing is
+  /// left here. Errors are those of `tell`.
   Result<bool> pump(const Tell& tell);
 
  private:
-  GuardedJob(wire::StartJob message, std::optional<JobFolder> folder, launch::Process guard)
+  GuardedJob(wire::StartJob message, std::optional<JobFolder> folder,
+             std::optional<launch::Process> sweeper, launch::Process guard)
       : message_(std::move(message)),
         files_(message_.files),
         folder_(std::move(folder)),
+        sweeper_(std::move(sweeper)),
         guard_(std::move(guard)) {}
-  Status bring(bool all, bool over, const Tell& tell);
-  Status lastWord(wire::FromGuard said, const Tell& tell);
+  Status log(const std::string& what, const Tell& tell) const;
+  Status hearSweeper(const Tell& tell);
+  /// What the guard says next, if that has come; Gone once it has ended.
+  std::optional<wire::FromGuard> nextWord();
+  Status tellCut(const Tell& tell);
+  Result<bool> lastWord(wire::FromGuard said, const Tell& tell);
+  Status tellOutput(const Tell& tell);
+  Result<bool> isRemoved(const Tell& tell);
 
   wire::StartJob message_;
   BroughtFiles files_;
-  std::optional<JobFolder> folder_;  // ends after the guard
+  std::optional<JobFolder> folder_;         // ends after the guard
+  std::optional<launch::Process> sweeper_;  // of what others have left
+  std::optional<wire::FromGuard> word_{};   // of the guard: what was written until then comes first
+  bool removing_ = false;                   // all is told
   launch::Process guard_;
 };
 

@@ -5,12 +5,16 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <utility>
+
+#include "base/file_text.h"
 
 namespace faultline::agent {
 namespace {
@@ -24,6 +28,32 @@ constexpr Duration kRemovePause = 20ms;
 // The kernel tears a process down; one that it cannot end does not keep a folder for ever.
 constexpr Duration kUserBudget = 30s;
 constexpr Duration kRemoverBudget = kRemoveBudget + 5s;
+
+// In a folder of a run: the machine that has made it.
+constexpr const char* kMadeOn = ".made-on";
+
+/// Of this machine: its number since it has started, and its name.
+std::string thisMachine() {
+  utsname names{};
+  (void)::uname(&names);
+  std::string boot = fileText("/proc/sys/kernel/random/boot_id");
+  while (boot.ends_with('\n')) boot.pop_back();
+  return fmt::format("{} {}\n", boot, names.nodename);
+}
+
+/// Whether locks of who made it are seen here: where machines share a folder, each may know its own
+/// locks only. One that nobody has marked is being removed.
+bool isOfThisMachine(const std::string& folder) {
+  const std::string made = fileText((fs::path(folder) / kMadeOn).string());
+  const std::string here = thisMachine();
+  const auto part = [](const std::string& text, bool first) {
+    const std::size_t space = text.find(' ');
+    return space == std::string::npos ? "" : first ? text.substr(0, space) : text.substr(space);
+  };
+  // Its name is asked for where it has started anew since then.
+  return made.empty() || part(made, true) == part(here, true) ||
+         part(made, false) == part(here, false);
+}
 
 UniqueFd openDirectory(const std::string& path) {
   return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -52,14 +82,26 @@ void awaitEnd(int fd, int milliseconds) {
 int removerMain() {
   constexpr int kExitError = 1;
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) std::signal(number, SIG_IGN);
+  constexpr int kForEver = -1;
+  awaitEnd(launch::kLifelineFd, kForEver);
   std::error_code error;
   const std::string path =
       fs::read_symlink(fmt::format("/proc/self/fd/{}", launch::kFirstInheritedFd), error).string();
   if (error) return kExitError;
-  constexpr int kForEver = -1;
-  awaitEnd(launch::kLifelineFd, kForEver);
   awaitEnd(kUserFd, static_cast<int>(toMilliseconds(kUserBudget)));
-  return removeTree(path, kRemoveBudget).ok() ? 0 : kExitError;
+  const Status removed = removeTree(path, kRemoveBudget);
+  if (removed.ok()) return 0;
+  (void)launch::MessageChannel(UniqueFd(launch::kMessagesFd)).send(removed.message());
+  return kExitError;
+}
+
+/// The process that removes what others have left: says what became of each, in words.
+int sweeperMain() {
+  launch::MessageChannel agent{UniqueFd(launch::kMessagesFd)};
+  const auto path = agent.receiveWithin(kRemoveBudget);
+  if (!path.ok() || !path->is_string()) return 1;
+  for (const std::string& what : JobFolder::sweep(path->get<std::string>())) (void)agent.send(what);
+  return 0;
 }
 
 }  // namespace
@@ -73,10 +115,18 @@ Result<JobFolder> JobFolder::make(const std::string& path) {
   UniqueFd folder = openDirectory(unlocked);
   // A file system without locks does without: nothing is swept there.
   if (folder) (void)::flock(folder.get(), LOCK_EX | LOCK_NB);
-  if (folder && ::rename(unlocked.c_str(), path.c_str()) == 0) {
+  const fs::path mark = fs::path(unlocked) / kMadeOn;
+  bool marked = true;
+  if (fs::path(path).filename().string().starts_with(kRunFolderPrefix)) {
+    std::ofstream text(mark);
+    text << thisMachine() << std::flush;
+    marked = text.good();
+  }
+  if (folder && marked && ::rename(unlocked.c_str(), path.c_str()) == 0) {
     return JobFolder(path, std::move(folder));
   }
   const int error = errno;
+  (void)::unlink(mark.c_str());
   (void)::rmdir(unlocked.c_str());
   return Status::fromErrno(error, "make the folder " + path);
 }
@@ -114,6 +164,38 @@ Status JobFolder::remove() {
   return removeTree(path, Duration::zero());
 }
 
+void JobFolder::beginRemove() {
+  folder_.reset();  // who removes it holds its lock
+  if (!remover_) return;
+  // The next one of its name may come before it is removed.
+  const std::string aside = fmt::format("{}-over-{}", path_, remover_->pid());
+  if (::rename(path_.c_str(), aside.c_str()) == 0) path_ = aside;
+  remover_->endLifeline();
+}
+
+std::optional<Status> JobFolder::removed() {
+  if (!remover_) return remove();
+  const auto ended = remover_->tryWait();
+  if (ended.ok() && !*ended) return std::nullopt;
+  const std::string path = std::exchange(path_, {});
+  if (ended.ok() && (*ended)->ok()) return okStatus();
+  const auto why = remover_->messages().receive();
+  if (why.ok() && *why && (*why)->is_string()) {
+    return errorf(Code::kIo, "{}", (*why)->get<std::string>());
+  }
+  return errorf(Code::kIo, "the folder {} could not be removed: who was to do that has ended",
+                path);
+}
+
+Result<launch::Process> JobFolder::startSweeper(const std::string& path) {
+  launch::SpawnOptions options;
+  options.body = sweeperMain;
+  options.first_message = path;
+  auto sweeper = launch::Process::spawn(options);
+  if (!sweeper.ok()) return sweeper.status().withContext("look for folders that runs have left");
+  return sweeper;
+}
+
 std::vector<std::string> JobFolder::sweep(const std::string& path) {
   std::vector<std::string> words;
   std::error_code error;
@@ -125,7 +207,7 @@ std::vector<std::string> JobFolder::sweep(const std::string& path) {
     const UniqueFd folder = openDirectory(found);
     struct stat known = {};
     if (!folder || ::fstat(folder.get(), &known) != 0 || known.st_uid != ::geteuid()) continue;
-    if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 || !isOfThisMachine(found)) continue;
     const Status removed = removeTree(found, Duration::zero());
     words.push_back(removed.ok() ? fmt::format("removed {}, which an earlier run had left", found)
                                  : removed.message());

@@ -35,9 +35,19 @@ class JobFolder {
   /// What has become of it is known then. An error names what is left, and why.
   Status remove();
 
-  /// Removes folders beside `path` that runs have left: those of this user whose names begin with
-  /// kRunFolderPrefix, and that nobody holds. What was done and what could not be, in words.
+  /// remove() by the process of outliveUs(), without waiting. Then its descriptor can be read when
+  /// removed() knows more.
+  void beginRemove();
+  int removerFd() const { return remover_ ? remover_->pidFd() : -1; }
+  /// What remove() returns, once that is known.
+  std::optional<Status> removed();
+
+  /// Removes folders beside `path` that runs have left on this machine: those of this user whose
+  /// names begin with kRunFolderPrefix, and that nobody holds. What was done and what could not be,
+  /// in words.
   static std::vector<std::string> sweep(const std::string& path);
+  /// A process that does it: each message is a string, one of those words.
+  static Result<launch::Process> startSweeper(const std::string& path);
 
  private:
   JobFolder(std::string path, UniqueFd folder)

@@ -116,6 +116,9 @@ Result<wire::ServiceFacts> factsFor(const Task& task) {
                              .held = safety::isHeld(entry),
                              .left = entry.left});
   }
+  for (const safety::Kept::Strange& strange : kept.strange) {
+    if (strange.damaged) facts.unread.push_back(strange.path + ": " + strange.why);
+  }
   const auto policy = safety::readPolicy(task.policy, kinds);
   if (!policy.ok()) {
     facts.whyNoPolicy = policy.status().message();

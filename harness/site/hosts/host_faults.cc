@@ -26,7 +26,7 @@ constexpr Duration kProcessAnswers = 30s;
 // With Ctrl-C: for its own answer, and once more for that of its service. A port that comes back
 // needs a second or two.
 constexpr Duration kLastAnswer = 2s;
-// For evidence, and for the word that it is over.
+// For the word that it is over, besides what evidence takes.
 constexpr Duration kSpare = 5s;
 // Besides the lease, for a service that was started anew to undo what it finds, and settle.
 constexpr Duration kUndoBudget = 20s;
@@ -66,6 +66,13 @@ site::Refusal refusal(const injector::FaultKind& kind,
                              made.ok() ? "" : ": " + made.status().message())};
   }
   return {};
+}
+
+Duration spareOf(const injector::FaultKind& kind, const injector::FaultParameters& parameters) {
+  if (kind.makeOnHost == nullptr) return kSpare;
+  const auto made = kind.makeOnHost(parameters);
+  // A percentage is a rate that is not known yet.
+  return made.ok() && made->watch ? made->watch->evidenceBudget() + kSpare : kSpare;
 }
 
 HostFaults::HostFaults(site::Agents& agents, const std::vector<std::string>& names,
@@ -141,7 +148,7 @@ Result<std::unique_ptr<injector::Fault>> HostFaults::makeOfInterface(
       .lastAnswer = kLastAnswer,
       .undone = [this, host, interface = held.interface](
                     const Status& why) { return awaitUndo(host, interface, why); },
-      .spare = kSpare};
+      .spare = spareOf(kind, parameters)};
   const std::optional<wire::FaultServiceTold>& service = agents_.toldFaultService(host);
   if (service && service->facts.policy) manner.longest = service->facts.policy->longest;
   return std::unique_ptr<injector::Fault>(std::make_unique<site::RemoteFault>(
@@ -269,10 +276,17 @@ Status HostFaults::awaitUndo(int host, const std::string& interface, const Statu
       askAt = now() + kAskAgain;
       const auto& strikes = told->facts.strikes;
       const auto left = std::ranges::find(strikes, interface, &wire::KnownStrike::interface);
-      if (told->outcome.code == Code::kOk && left == strikes.end()) return okStatus();
-      more = told->outcome.code != Code::kOk ? " (" + told->outcome.message + ")"
-             : left->left.empty()            ? ""
-                                             : " (" + left->left + ")";
+      if (told->outcome.code != Code::kOk) {
+        more = " (" + told->outcome.message + ")";
+      } else if (left != strikes.end()) {
+        more = left->left.empty() ? "" : " (" + left->left + ")";
+      } else if (told->facts.unread.empty()) {
+        return okStatus();
+      } else {
+        // What is damaged does not mend itself: one of them may be the entry of this strike.
+        return unknown(fmt::format(" (its journal cannot be read in full: {})",
+                                   fmt::join(told->facts.unread, "; ")));
+      }
     }
     const Duration budget =
         giveUp && giveUp() ? kLastAnswer : std::max(lease_, kAskAgain) + kUndoBudget;

@@ -3,7 +3,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +21,9 @@ namespace faultline::hosts {
 /// Whether hosts can have this fault, of an interface or of the run's own processes, with these
 /// parameters. Pure.
 site::Refusal refusal(const injector::FaultKind& kind, const injector::FaultParameters& parameters);
+
+/// How much longer than its duration a fault of an interface may last, for evidence of it. Pure.
+Duration spareOf(const injector::FaultKind& kind, const injector::FaultParameters& parameters);
 
 /// The faults of the hosts. Those of interfaces are held by the fault service of their host, and
 /// undone by it whatever dies; those of processes by a child of its agent, which strikes only what
@@ -45,7 +47,6 @@ class HostFaults final : public site::HolderLine {
 
   /// What all services are asked, before the first fault.
   Status askServices();
-  bool haveAnswered() const;
   /// What they have said, for the environment of a result.
   std::string inWords() const;
 

@@ -83,6 +83,19 @@ case $what in
     expect_the_end
     expect_undone
     ;;
+  faults-damaged)
+    # The entry in the journal is cut, and then nobody is left who knows what was struck.
+    strike
+    entry=$(on n1 bash -c 'ls /var/lib/faultline/journal/*.json')
+    holder=$(on n1 python3 -c "import json; print(json.load(open('$entry'))['holder']['pid'])")
+    on n1 truncate -s 100 "$entry"
+    kill -KILL "$holder"
+    status=0
+    wait "$controller" || status=$?
+    echo "exit $status"
+    cat log
+    if is_down; then echo "down 1"; fi
+    ;;
   faults-service)
     strike
     on n1 pkill -KILL -f 'faultline faultd'

@@ -198,5 +198,15 @@ TEST_F(HostFaultsTest, AServiceThatIsKilledIsNamedAndTheNextOneUndoesItsFault) {
   EXPECT_THAT(run.message, HasSubstr("what holds port_down on host n1 has ended"));
 }
 
+TEST_F(HostFaultsTest, AnEntryThatNobodyCanReadIsNotTakenForAnUndo) {
+  writeFault(300, "kind: port_down, how: admin, at: 200ms, duration: 3s");
+  OR_RETURN(inLaboratoryWith("faults-damaged", kPolicy));
+  EXPECT_EQ(told("down"), 1) << "nothing undoes it";
+  constexpr int kNotRestored = 4;
+  EXPECT_EQ(told("exit"), kNotRestored) << printed_;
+  EXPECT_THAT(printed_, AllOf(HasSubstr("rail0 of host n1"), HasSubstr("cannot be read in full"),
+                              HasSubstr("faultline status")));
+}
+
 }  // namespace
 }  // namespace faultline

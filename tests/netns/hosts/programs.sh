@@ -105,6 +105,28 @@ case $what in
     expect_clean
     ls -l "result/$(ls result | grep command)/rank1"
     ;;
+  programs_fast)
+    # Faster than anybody reads: the agent must go on hearing its controller.
+    command_of "run: [sh, -c, 'exec yes 1 >\$FAULTLINE_PROGRESS']" 'progress: progress' 'time_limit: 2s' >scenario.yaml
+    run_it
+    expect_clean
+    echo "brought $(stat -c %s "result/$(ls result | grep command)/rank1/progress")"
+    ;;
+  programs_busy)
+    # While something is mounted in it a folder is not removed, which is tried for longer than the lease.
+    echo "  lease: 1s" >>hosts.yaml
+    command_of "run: [sh, -c, 'mkdir busy; sleep 3']" >scenario.yaml
+    "${run[@]}" --out result >log 2>&1 &
+    controller=$!
+    is_there() { [[ -n $(find "$LAB/tmp" -path '*-1/*' -name busy) ]]; }
+    until_so 45 "the program of n1 has begun" is_there
+    busy=$(find "$LAB/tmp" -path '*-1/*' -name busy)
+    on n1 mount -t tmpfs none "$busy"
+    end_of
+    cat log
+    on n1 umount "$(find "$LAB/tmp" -name busy)"
+    rm -rf "$LAB"/tmp/faultline-run-*
+    ;;
   programs_cut)
     command_of "run: [sh, -c, 'yes | head -c 17000000; echo v 1']" "metrics: {v: {regex: 'v (1)'}}" >scenario.yaml
     run_it

@@ -100,6 +100,22 @@ TEST_F(ProgramsTest, ThoseThatDoNotEndHang) {
   EXPECT_THAT(printedBy(1).substr(0, 4), "1\n1\n");
 }
 
+TEST_F(ProgramsTest, OneThatTellsItsProgressWithoutAPauseHangsAndNothingElseDoes) {
+  IN_LABORATORY("programs_fast");
+  EXPECT_EQ(told("exit"), 1) << printed_;
+  const reports::Run run = onlyRun();
+  EXPECT_EQ(run.status, reports::RunStatus::kHung) << run.message;
+  constexpr std::int64_t kMost = 17 << 20;
+  EXPECT_GT(told("brought"), 0);
+  EXPECT_LT(told("brought"), kMost);
+}
+
+TEST_F(ProgramsTest, AFolderThatTakesLongToRemoveIsNoHostThatIsLost) {
+  IN_LABORATORY("programs_busy");
+  EXPECT_EQ(told("exit"), 0) << printed_;
+  EXPECT_EQ(onlyRun().status, reports::RunStatus::kOk) << onlyRun().message;
+}
+
 TEST_F(ProgramsTest, WhatTheyPrintIsCutAsEverywhere) {
   IN_LABORATORY("programs_cut");
   const reports::Run run = onlyRun();

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -33,17 +34,26 @@ class BroughtFilesTest : public ::testing::Test {
     return files.look([this](int file, std::string_view bytes) { return got(file, bytes); });
   }
   Status lookAtAll(BroughtFiles& files, bool over = false) {
-    return files.lookAtAll(over,
-                           [this](int file, std::string_view bytes) { return got(file, bytes); });
+    files.beginAll(over);
+    for (;;) {
+      ASSIGN_OR_RETURN(const bool all, files.bringSome([this](int file, std::string_view bytes) {
+        return got(file, bytes);
+      }));
+      if (all) return okStatus();
+    }
   }
   Status got(int file, std::string_view bytes) {
     brought_[file] += bytes;
+    constexpr int kFarTooMany = 1000;
+    if (meanwhile_ && ++times_ < kFarTooMany) meanwhile_();
     return refuses_ ? errorf(Code::kUnavailable, "nobody listens") : okStatus();
   }
 
   testing::TemporaryFolder folder_;
   std::map<int, std::string> brought_;  // by file; of what is there
   bool refuses_ = false;
+  std::function<void()> meanwhile_;  ///< what the program does whenever something has come
+  int times_ = 0;
 };
 
 TEST_F(BroughtFilesTest, OfOneThatGrowsWhatIsNew) {
@@ -94,6 +104,46 @@ TEST_F(BroughtFilesTest, ManyLinesComeInAllWhenTheyMust) {
   append("lines", text);
   ASSERT_TRUE(lookAtAll(files).ok());
   EXPECT_EQ(brought_.at(1), text);
+}
+
+// Who asks for all of it must not be kept by one who writes without a pause.
+TEST_F(BroughtFilesTest, AllIsWhatStoodThereWhenItWasAskedFor) {
+  for (const std::string name : {"lines", "growing"}) {
+    BroughtFiles files = follow();
+    brought_.clear();
+    times_ = 0;
+    const std::string text(100 * 1024, '\n');
+    append(name, text);
+    meanwhile_ = [&] { append(name, text); };
+    ASSERT_TRUE(lookAtAll(files).ok());
+    const std::string& came = brought_.at(name == "lines" ? 1 : 0);
+    EXPECT_GE(came.size(), text.size()) << name;
+    EXPECT_LT(came.size(), 2 * text.size()) << name;
+  }
+}
+
+TEST_F(BroughtFilesTest, NorByOneThatWritesItAnewWithoutAPause) {
+  BroughtFiles files = follow();
+  folder_.write("lines", "0\n");
+  meanwhile_ = [&] { folder_.write("lines", std::to_string(times_) + "\n"); };
+  ASSERT_TRUE(lookAtAll(files).ok());
+  ASSERT_TRUE(lookAtAll(files).ok());
+  EXPECT_LT(times_, 10);
+}
+
+TEST_F(BroughtFilesTest, LinesWithoutEndAreCutAndThatIsToldOnce) {
+  constexpr std::size_t kMost = std::size_t{16} << 20;
+  const std::string line(63, 'x');
+  std::string text;
+  for (std::size_t size = 0; size < kMost * 3 / 2; size += line.size() + 1) text += line + "\n";
+  append("lines", text);
+  BroughtFiles files = follow();
+  EXPECT_TRUE(files.takeCut().empty());
+  ASSERT_TRUE(lookAtAll(files).ok());
+  EXPECT_GE(brought_.at(1).size(), kMost);
+  EXPECT_LT(brought_.at(1).size(), text.size());
+  EXPECT_THAT(files.takeCut(), ::testing::ElementsAre(path("lines")));
+  EXPECT_TRUE(files.takeCut().empty());
 }
 
 TEST_F(BroughtFilesTest, OneThatIsAskedForAtTheEndComesThen) {

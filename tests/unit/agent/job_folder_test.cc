@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "harness/agent/shared_folder.h"
@@ -126,6 +127,46 @@ TEST_F(JobFolderTest, WhatARunLeftIsSweptAndWhatIsInUseIsNot) {
   EXPECT_TRUE(fs::exists(path("faultline-other")));
   EXPECT_TRUE(fs::exists(kept));
   EXPECT_THAT(JobFolder::sweep(path("faultline-run-3")), IsEmpty());
+}
+
+// Machines that share a folder may each see their own locks only.
+TEST_F(JobFolderTest, WhatAnotherMachineHasMadeIsItsOwn) {
+  holdAndDie(/*watched=*/false);
+  const std::string mark = path() + "/.made-on";
+  std::ifstream made(mark);
+  std::string boot;
+  std::string name;
+  ASSERT_TRUE(made >> boot >> name);
+  std::ofstream(mark) << "another another\n";
+  EXPECT_THAT(JobFolder::sweep(path("faultline-run-3")), IsEmpty());
+  EXPECT_TRUE(fs::exists(path() + "/a/b/c"));
+  std::ofstream(mark) << "another " << name << "\n";
+  EXPECT_THAT(JobFolder::sweep(path("faultline-run-3")), ElementsAre(HasSubstr("removed")))
+      << "it has started anew since then";
+}
+
+TEST_F(JobFolderTest, AProcessSweepsAndSaysWhatItDid) {
+  holdAndDie(/*watched=*/false);
+  auto sweeper = JobFolder::startSweeper(path("faultline-run-3"));
+  ASSERT_TRUE(sweeper.ok()) << sweeper.status().message();
+  const auto said = sweeper->messages().receiveWithin(kPatience);
+  ASSERT_TRUE(said.ok()) << said.status().message();
+  EXPECT_THAT(said->get<std::string>(), HasSubstr("removed " + path()));
+  EXPECT_FALSE(fs::exists(path()));
+}
+
+TEST_F(JobFolderTest, ItsRemovalIsNotWaitedFor) {
+  auto made = JobFolder::make(path());
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  ASSERT_TRUE(made->outliveUs(-1).ok());
+  fill(path());
+  made->beginRemove();
+  EXPECT_TRUE(JobFolder::make(path()).ok()) << "the next job has another one of this name";
+  std::optional<Status> removed;
+  EXPECT_TRUE(test::pollUntil(kPatience, [&] { return (removed = made->removed()).has_value(); }));
+  ASSERT_TRUE(removed);
+  EXPECT_TRUE(removed->ok()) << removed->message();
+  EXPECT_FALSE(fs::exists(path()));
 }
 
 TEST_F(JobFolderTest, ASharedOneIsSeenWithItsTokenAlone) {

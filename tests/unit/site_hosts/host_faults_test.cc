@@ -7,6 +7,7 @@
 #include <string>
 
 #include "injector/faults/registry.h"
+#include "injector/safety/host_fault.h"
 
 // Which faults hosts can have. What they do there: tests/netns/hosts.
 
@@ -53,6 +54,20 @@ TEST(HostFaultsTest, OthersAreRefusedWithThoseThatThereAre) {
       EXPECT_THAT(refused.reason, HasSubstr("blackhole")) << kind.name;
     }
   }
+}
+
+TEST(HostFaultsTest, ALossOfFewFramesMayLastUntilItIsProven) {
+  const injector::FaultKind& loss = *injector::findFaultKind("loss");
+  const auto spareFor = [&loss](const std::string& rate) {
+    const auto read = injector::FaultParameters::parse(loss, {{"rate", rate}});
+    EXPECT_TRUE(read.ok()) << read.status().message();
+    const auto made = loss.makeOnHost(*read);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    const Duration spare = spareOf(loss, *read);
+    EXPECT_GT(spare, made->watch->evidenceBudget()) << rate;
+    return spare;
+  };
+  EXPECT_GT(spareFor("1%"), 2 * spareFor("50%"));
 }
 
 }  // namespace
