@@ -136,8 +136,16 @@ std::optional<wire::FaultServiceTold> ServiceQuestion::answer(TimePoint now) {
       auto said = wire::fromJson<wire::FromService>(**message);
       auto* const facts = said.ok() ? std::get_if<wire::ServiceFacts>(&*said) : nullptr;
       if (facts != nullptr) return wire::FaultServiceTold{.facts = std::move(*facts)};
-      trouble_ = said.ok() ? errorf(Code::kInvalidArgument, "it answers what it was not asked")
-                           : said.status();
+      if (!said.ok()) {
+        trouble_ = said.status();
+      } else if (const auto* const refused = std::get_if<wire::HolderBroken>(&*said)) {
+        trouble_ = refused->outcome.status();
+      } else if (const auto* const gone = std::get_if<wire::Gone>(&*said)) {
+        trouble_ = errorf(Code::kUnavailable, "{}", gone->message);
+      }
+      if (trouble_.ok()) {
+        trouble_ = errorf(Code::kInvalidArgument, "it answers what it was not asked");
+      }
     } else if (!message.ok()) {
       trouble_ = message.status();
     } else if (now >= deadline_) {

@@ -212,5 +212,23 @@ TEST_F(FaultServiceTest, WhatKeepsItFromAnsweringIsTold) {
   EXPECT_EQ(answer->outcome.code, Code::kInvalidArgument);
 }
 
+TEST_F(FaultServiceTest, ARefusalOfAQuestionIsToldInItsOwnWords) {
+  listen();
+  const std::pair<wire::FromService, Status> answers[] = {
+      {wire::HolderBroken{wire::Outcome::of(errorf(Code::kIo, "read the journal: torn"))},
+       errorf(Code::kIo, "read the journal: torn")},
+      {wire::Gone{"it was killed"}, errorf(Code::kUnavailable, "it was killed")}};
+  for (const auto& [said, meant] : answers) {
+    ServiceQuestion question({}, socket_);
+    accept();
+    say(said);
+    std::optional<wire::FaultServiceTold> answer;
+    ASSERT_TRUE(
+        pollUntil(kWordPatience, [&] { return (answer = question.answer(now())).has_value(); }));
+    EXPECT_EQ(answer->outcome.code, meant.code());
+    EXPECT_EQ(answer->outcome.message, "the fault service there: " + meant.message());
+  }
+}
+
 }  // namespace
 }  // namespace faultline::agent
