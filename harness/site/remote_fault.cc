@@ -33,7 +33,8 @@ RemoteFault::RemoteFault(HolderLine& line, int node, std::string where, wire::He
       manner_(std::move(manner)) {}
 
 RemoteFault::~RemoteFault() {
-  Status status = revert();
+  // One that could not be made sure of has been waited for, and told of.
+  Status status = unsure_ ? okStatus() : revert();
   if (holder_) {
     const Status ended = line_.endFault(*holder_);
     if (status.ok() && !isUndoneThere()) status = ended;
@@ -45,6 +46,7 @@ Duration RemoteFault::evidenceBudget() const { return manner_.answers; }
 
 Status RemoteFault::prepare() {
   if (!holder_) {
+    gone_ = okStatus();  // that of one before
     ASSIGN_OR_RETURN(holder_, line_.startFault(node_, held_));
   }
   RETURN_IF_ERROR(ask(wire::FaultCall::kPrepare));
@@ -71,7 +73,7 @@ Status RemoteFault::apply() {
 }
 
 Status RemoteFault::holdAnew() {
-  RETURN_IF_ERROR(line_.endFault(*holder_));
+  if (holder_) RETURN_IF_ERROR(line_.endFault(*holder_));
   holder_.reset();
   asked_.reset();
   gone_ = broken_ = okStatus();
@@ -90,7 +92,16 @@ Status RemoteFault::makeSureOfUndo(const Status& why) {
   if (!isUndoneThere()) return why.code() == Code::kAborted ? okStatus() : why;
   if (heard_) return why;  // the holder's own word
   const TimePoint before = now();
+  // A holder that is there still would hold it as long as we wait; the node undoes what loses its.
+  if (holder_ && gone_.ok()) {
+    (void)line_.endFault(*holder_);  // an error: its node is lost, and undoes it by the lease
+    holder_.reset();
+    asked_.reset();
+    gone_ = why;
+  }
+  unsure_ = true;
   RETURN_IF_ERROR(manner_.undone(why));
+  unsure_ = false;
   record({.broken = false, .before = before, .after = now()});
   return okStatus();
 }
@@ -98,7 +109,9 @@ Status RemoteFault::makeSureOfUndo(const Status& why) {
 Status RemoteFault::takeBack() {
   heard_ = false;
   if (asked_) {  // evidence that nobody waited for, or a call that took too long
-    const auto late = await(/*matters=*/true);
+    // Whoever gathers evidence hears nothing else until it has it.
+    const bool blocked = isUndoneThere() && asked_ == wire::FaultCall::kEvidence;
+    const auto late = await(/*matters=*/!blocked);
     if (late.ok()) take(*late, TimePoint::min());
     if (asked_) return late.status();  // what comes yet would be taken for the answer to this call
   }
@@ -157,10 +170,10 @@ injector::Evidence RemoteFault::verdict() const {
 }
 
 Status RemoteFault::ask(wire::FaultCall call) {
+  RETURN_IF_ERROR(gone_);
   if (!holder_) {
     return errorf(Code::kInternal, "{} on {} was not prepared", held_.kind, where_);
   }
-  RETURN_IF_ERROR(gone_);
   RETURN_IF_ERROR(line_.tellFault(*holder_, wire::CallFault{call}));
   asked_ = call;
   return okStatus();

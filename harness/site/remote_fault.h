@@ -74,7 +74,7 @@ class RemoteFault final : public injector::Fault {
   Status said(const wire::HolderAnswer& answer) const;
   /// Another holder, in place of one that has ended.
   Status holdAnew();
-  /// What takeBack() could not say.
+  /// What takeBack() could not say. Ends the holder: it holds the fault no longer than that.
   Status makeSureOfUndo(const Status& why);
   /// Takes in what the holder has said: the answer, once it is there.
   Result<std::optional<wire::HolderAnswer>> look();
@@ -95,9 +95,10 @@ class RemoteFault final : public injector::Fault {
   std::optional<injector::Evidence> evidence_;
   std::optional<TimePoint> lapsed_;
   bool applied_ = false;
-  bool heard_ = false;  ///< there was an answer to the call that takes it back
-  Status broken_;       ///< what it does over time has failed, and step() has not said so yet
-  Status gone_;         ///< the holder has ended
+  bool heard_ = false;   ///< there was an answer to the call that takes it back
+  bool unsure_ = false;  ///< nobody could say that it is undone, which revert() has returned
+  Status broken_;        ///< what it does over time has failed, and step() has not said so yet
+  Status gone_;          ///< the holder has ended
 };
 
 }  // namespace faultline::site

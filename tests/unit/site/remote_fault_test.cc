@@ -301,6 +301,7 @@ class UndoneThereTest : public RemoteFaultTest {
                                 .undone =
                                     [this](const Status& why) {
                                       reasons_.push_back(why.message());
+                                      endedAt_.push_back(line_.told.back() == "end");
                                       return undone_;
                                     },
                                 .spare = 5s,
@@ -314,6 +315,7 @@ class UndoneThereTest : public RemoteFaultTest {
   }
 
   std::vector<std::string> reasons_;  ///< why it was asked whether it is undone
+  std::vector<bool> endedAt_;         ///< whether its holder had been ended by then
   Status undone_;
 };
 
@@ -369,6 +371,51 @@ TEST_F(UndoneThereTest, ANodeThatDoesNotAnswerIsAskedWhetherItIsUndoneAlsoWithCt
   stop = true;
   EXPECT_TRUE(fault_->revert().ok());
   EXPECT_EQ(reasons_.size(), 1u);
+}
+
+// The node undoes what loses its holder; one that is kept would be waited for in vain.
+TEST_F(UndoneThereTest, AHolderThatDoesNotAnswerIsEndedBeforeItsUndoIsWaitedFor) {
+  strike();
+  line_.mute = true;
+  undone_ = errorf(Code::kNotRestored, "it is still there");
+  EXPECT_EQ(fault_->revert().code(), Code::kNotRestored);
+  EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply", "revert", "end"));
+  EXPECT_THAT(endedAt_, ElementsAre(true));
+  fault_.reset();
+  EXPECT_EQ(reasons_.size(), 1u) << "it was waited for once";
+}
+
+TEST_F(UndoneThereTest, WhoGathersEvidenceIsNotWaitedForWithCtrlC) {
+  bool stop = false;
+  constexpr Duration kLast = 10min;
+  RemoteFault fault(line_, 1, "host n1", {.kind = "probe"},
+                    {.answers = kLast, .lastAnswer = kLast, .undone = [this](const Status& why) {
+                       reasons_.push_back(why.message());
+                       return undone_;
+                     }});
+  fault.stopWhen([&stop] { return stop; });
+  ASSERT_TRUE(fault.prepare().ok());
+  line_.answers = {changed(true)};
+  ASSERT_TRUE(fault.apply().ok());
+  line_.mute = true;
+  ASSERT_TRUE(fault.evidence([] { return true; }).ok());
+  stop = true;
+  const TimePoint begun = now();
+  EXPECT_TRUE(fault.revert().ok());
+  EXPECT_LT(now() - begun, kLast / 10);
+  EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply", "evidence", "end"));
+  EXPECT_EQ(reasons_.size(), 1u);
+}
+
+TEST_F(UndoneThereTest, AStrikeAfterOneWhoseHolderWasEndedHasAnother) {
+  strike();
+  line_.mute = true;
+  EXPECT_TRUE(fault_->revert().ok());
+  line_.told.clear();
+  line_.mute = false;
+  line_.answers = {{}, changed(true)};
+  EXPECT_TRUE(fault_->apply().ok());
+  EXPECT_THAT(line_.told, ElementsAre("start", "prepare", "apply"));
 }
 
 TEST_F(UndoneThereTest, TheNextStrikeHasAnotherHolder) {
