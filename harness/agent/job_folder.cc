@@ -133,6 +133,8 @@ Result<JobFolder> JobFolder::make(const std::string& path) {
 
 JobFolder::~JobFolder() {
   if (folder_) (void)remove();
+  // This process may end before the folder is removed.
+  if (remover_) remover_->letGo();
 }
 
 Status JobFolder::outliveUs(int user) {

@@ -95,6 +95,11 @@ class Process {
   Status signal(int number);
   /// It sees the end of its lifeline, as if this process had died.
   void endLifeline() { lifeline_.reset(); }
+  /// The same for one that `survives`, and it goes on when this object ends, and longer if need be.
+  void letGo() {
+    endLifeline();
+    pid_ = -1;
+  }
 
  private:
   Process(pid_t pid, UniqueFd pid_fd, UniqueFd lifeline, MessageChannel messages);

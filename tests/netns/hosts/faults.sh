@@ -87,7 +87,7 @@ case $what in
     # The entry in the journal is cut, and then nobody is left who knows what was struck.
     strike
     entry=$(on n1 bash -c 'ls /var/lib/faultline/journal/*.json')
-    holder=$(on n1 python3 -c "import json; print(json.load(open('$entry'))['holder']['pid'])")
+    holder=$(on n1 python3 -c "import json; print(json.load(open('$entry'))['faultline_strike']['holder']['pid'])")
     on n1 truncate -s 100 "$entry"
     kill -KILL "$holder"
     status=0

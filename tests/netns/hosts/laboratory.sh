@@ -174,7 +174,7 @@ END
     until_so 45 "all are on their way" on_their_way
     kill -INT "$controller"
     expect_the_end
-    until_so 45 "the end of every ssh" no_ssh_runs
+    until_so 45 "the end of every ssh" none_runs
     ;;
   flood)
     "${run[@]}" --out result >log 2>&1 &

@@ -169,6 +169,21 @@ TEST_F(JobFolderTest, ItsRemovalIsNotWaitedFor) {
   EXPECT_FALSE(fs::exists(path()));
 }
 
+TEST_F(JobFolderTest, ItsRemovalGoesOnWhenNobodyIsThereAnyMore) {
+  const fs::path parent = fs::path(path()).parent_path();
+  const auto left = [&] { return std::distance(fs::directory_iterator(parent), {}); };
+  const auto before = left();
+  {
+    auto made = JobFolder::make(path());
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    ASSERT_TRUE(made->outliveUs(-1).ok());
+    fill(path());
+    made->beginRemove();
+    EXPECT_GT(left(), before);
+  }
+  EXPECT_TRUE(test::pollUntil(kPatience, [&] { return left() == before; }));
+}
+
 TEST_F(JobFolderTest, ASharedOneIsSeenWithItsTokenAlone) {
   const auto made = makeSharedFolder(path("shared"), "token");
   ASSERT_TRUE(made.ok()) << made.status().message();

@@ -58,13 +58,13 @@ TEST(HostFaultsTest, OthersAreRefusedWithThoseThatThereAre) {
 
 TEST(HostFaultsTest, ALossOfFewFramesMayLastUntilItIsProven) {
   const injector::FaultKind& loss = *injector::findFaultKind("loss");
-  const auto spareFor = [&loss](const std::string& rate) {
-    const auto read = injector::FaultParameters::parse(loss, {{"rate", rate}});
+  const auto spareFor = [&loss](const std::string& percent) {
+    const auto read = injector::FaultParameters::parse(loss, {{"percent", percent}});
     EXPECT_TRUE(read.ok()) << read.status().message();
     const auto made = loss.makeOnHost(*read);
     EXPECT_TRUE(made.ok()) << made.status().message();
     const Duration spare = spareOf(loss, *read);
-    EXPECT_GT(spare, made->watch->evidenceBudget()) << rate;
+    EXPECT_GT(spare, made->watch->evidenceBudget()) << percent;
     return spare;
   };
   EXPECT_GT(spareFor("1%"), 2 * spareFor("50%"));
