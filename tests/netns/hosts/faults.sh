@@ -89,7 +89,7 @@ case $what in
     entry=$(on n1 bash -c 'ls /var/lib/faultline/journal/*.json')
     holder=$(on n1 python3 -c "import json; print(json.load(open('$entry'))['faultline_strike']['holder']['pid'])")
     on n1 truncate -s 100 "$entry"
-    kill -KILL "$holder"
+    on n1 kill -KILL "$holder"
     status=0
     wait "$controller" || status=$?
     echo "exit $status"
