@@ -97,6 +97,13 @@ class Victim {
     return test::pollUntil(kPatience, [&] { return armed() == count; });
   }
   void signal(int number) const { ::kill(pid_, number); }
+  /// All of its threads stand still when it returns.
+  void stop() const {
+    signal(SIGSTOP);
+    int status = 0;
+    ASSERT_EQ(::waitpid(pid_, &status, WUNTRACED), pid_);
+    ASSERT_TRUE(WIFSTOPPED(status));
+  }
 
   std::string target(const std::string& more = "") const {
     return "pid=" + std::to_string(pid_) + more;
@@ -413,7 +420,7 @@ TEST(InjectTest, AProgramThatEndsEndsTheFault) {
 TEST(InjectTest, AProgramThatIsStoppedIsLetGo) {
   const Victim victim;
   Injecting injecting(victim, {"post_error", "--for", "60s"});
-  victim.signal(SIGSTOP);
+  victim.stop();
   const Ran ran = injecting.wait();
   EXPECT_EQ(ran.exit, 3) << ran.out << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("has not answered for 5s"));
@@ -424,7 +431,7 @@ TEST(InjectTest, AProgramThatIsStoppedIsLetGo) {
 TEST(InjectTest, AnInterruptDoesNotWaitForAProgramThatIsStopped) {
   const Victim victim;
   Injecting injecting(victim, {"post_error", "--for", "60s"});
-  victim.signal(SIGSTOP);
+  victim.stop();
   const TimePoint begin = now();
   injecting.signal(SIGINT);
   const Ran ran = injecting.wait();
