@@ -43,8 +43,7 @@ Status requireNetAdmin() {
     if ((capabilities >> CAP_NET_ADMIN & 1) != 0) return okStatus();
   }
   return errorf(Code::kPermissionDenied,
-                "to change interfaces needs CAP_NET_ADMIN: run it with sudo, or --dry-run to see "
-                "what it would do");
+                "to change interfaces needs CAP_NET_ADMIN: run it with sudo");
 }
 
 Result<Plan> makePlan(const Order& order, netlink::Socket& socket) {
